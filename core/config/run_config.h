@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// The typed run file: one aggregate per table, whose member initialisers are the defaults.
+// core/config/schema.h ties each member to its key.
+//
+// Tables of plugins stay Nodes here; core/config/plugin_options.h turns the chosen ones into typed
+// options once their plugins are found.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/config/node.h"
+#include "core/config/problem.h"
+#include "core/config/quantity.h"
+#include "core/config/schedule_phase.h"
+
+namespace ciuic::core {
+
+struct RunSection {
+  std::string name = "run";
+  std::string output;  // empty in the file: runs/<name>; never empty once loaded
+  int64_t seed = 1234;
+  std::optional<int64_t> steps;  // exactly one of steps and tokens is set
+  std::optional<int64_t> tokens;
+  std::string device = "cpu";
+  int64_t ranks = 1;
+  int64_t threads = 0;
+  std::string rendezvous = "auto";
+};
+
+struct PluginsSection {
+  std::vector<std::string> path;
+  std::string lock;
+};
+
+struct ModelSection {
+  std::string preset;  // at most one of preset and from is set
+  std::string from;
+  /// The other keys, by Hugging Face name, sorted. See model_value().
+  std::vector<Entry> overrides;
+};
+
+struct DataConfig {
+  std::vector<std::string> train;
+  std::vector<std::string> validation;
+  double validation_fraction = 0.02;
+  std::string tokenizer = "bytes";
+  int64_t sequence_tokens = 256;
+  std::string order = "shuffled";
+
+  [[nodiscard]] bool is_shuffled() const { return order == "shuffled"; }
+};
+
+struct ValidationSection {
+  Interval every{Interval::Unit::Steps, 50};
+  int64_t sequences = 64;
+};
+
+struct CommunicatorSection {
+  std::string plugin = "gloo";
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+};
+
+struct OptimizerSection {
+  std::string plugin = "adamw";
+  double gradient_clip_norm = 1.0;  // 0: off
+};
+
+struct ScheduleSection {
+  SchedulePhases learning_rate;
+  SchedulePhases expert_bias_rate{
+      {SchedulePhase::Until::End, 0, 0.001, SchedulePhase::Shape::Constant}};
+};
+
+struct CheckpointSection {
+  std::string plugin = "sharded";
+  Interval every{Interval::Unit::Steps, 100};
+  std::string tag;
+  int64_t keep = 3;  // 0: all
+  bool asynchronous = false;
+};
+
+struct RunConfig {
+  RunSection run;
+  PluginsSection plugins;
+  ModelSection model;
+  DataConfig data;
+  ValidationSection validation;
+  std::string batch_scheduler = "fixed";  // a plugin, as are sharding and precision
+  CommunicatorSection communicator;
+  std::string sharding = "ddp";
+  OptimizerSection optimizer;
+  std::string precision = "fp32";
+  ScheduleSection schedule;
+  CheckpointSection checkpoint;
+  std::vector<std::string> profilers;
+
+  /// Tables of plugins, chosen or not, by "<kind>.<plugin>".
+  std::map<std::string, Node> plugin_tables;
+  /// Where each key that was given stands, by "<table>.<key>". Not here: the default holds.
+  std::map<std::string, Where> given;
+
+  [[nodiscard]] const Node* plugin_table(std::string_view kind, std::string_view plugin) const;
+  /// Where a key was given; for one that was not, the file and line 0.
+  [[nodiscard]] Where where(const std::string& key) const;
+  std::string file;
+
+  [[nodiscard]] bool validates() const {
+    return validation.every.unit != Interval::Unit::Never &&
+           (!data.validation.empty() || data.validation_fraction > 0);
+  }
+};
+
+/// A field that [model] takes besides its own keys; the caller gets them from ModelConfig.
+struct ModelField {
+  std::string_view name;
+  std::string_view type;  // "integer", "number", "boolean", "string" or "integer or null"
+  std::string_view doc;
+};
+
+struct Loaded {
+  RunConfig config;
+  std::vector<Problem> problems;  // in the order of the file; empty: the configuration is good
+
+  [[nodiscard]] bool ok() const { return problems.empty(); }
+};
+
+/// Reads `path`, applies the overrides ("a.b=c"), checks every key. Without `model_fields` the
+/// names in [model] are not checked.
+Loaded load_config(const std::string& path, std::span<const std::string> overrides = {},
+                   std::span<const ModelField> model_fields = {});
+/// The same for text; `file` names it in messages.
+Loaded parse_config(std::string_view text, const std::string& file,
+                    std::span<const std::string> overrides = {},
+                    std::span<const ModelField> model_fields = {});
+
+/// The plugins that the configuration chose, as (kind, name): one of each kind, any number of
+/// profilers.
+std::vector<std::pair<std::string, std::string>> chosen_plugins(const RunConfig& config);
+
+}  // namespace ciuic::core
