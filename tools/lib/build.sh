@@ -53,33 +53,47 @@ build_jobs() {
   echo $((cores < gigabytes ? cores : gigabytes))
 }
 
-# Compilations that ccache did not spare, so far; empty without ccache.
-ccache_misses() {
-  command -v ccache >/dev/null || return 0
-  ccache --print-stats 2>/dev/null | awk '$1 == "cache_miss" { print $2 }'
+# ninja_steps: how many steps all builds in this folder took together
+ninja_steps() {
+  if [[ -f $BUILD/.ninja_log ]]; then wc -l <"$BUILD/.ninja_log"; else echo 0; fi
+}
+
+# ccache_hits: how many compilations ccache spared, ever; 0 without ccache
+ccache_hits() {
+  { ccache --print-stats 2>/dev/null || true; } | awk '/^(direct|preprocessed)_cache_hit/ { sum += $2 } END { print sum + 0 }'
+}
+
+# run_build COMMAND...: on a terminal ninja shows one line of progress, and errors as they come; else all goes to the log
+run_build() {
+  if [[ -t 1 ]]; then
+    "$@" </dev/null || fail "the build failed" where "$PWD/$BUILD" remedy "see above"
+    return
+  fi
+  run_logged "$@" || {
+    # With several jobs the error may stand far above the end.
+    last_output | grep -E '(error:|FAILED:|undefined reference)' | head -n 20 >&2 || true
+    show_log_tail
+    fail "the build failed" where "$PWD/$BUILD" got "the lines above; all of them are in $LOG_FILE" \
+      remedy "tools/setup when a library is missing"
+  }
 }
 
 # build_targets TARGET...: "all" for everything
 build_targets() {
-  local jobs kind="up to date" misses_before misses_after
+  local jobs kind="changes" steps hits
   jobs=$(build_jobs)
   step_begin "Build"
-  [[ -f $BUILD/.ninja_log ]] || kind="clean build"
-  misses_before=$(ccache_misses)
-  [[ $kind != "clean build" ]] || step_note "$* with $jobs jobs"
-  if [[ -t 1 ]]; then
-    # On a terminal ninja shows one line of progress, and errors as they come.
-    cmake --build "$BUILD" --parallel "$jobs" --target "$@" </dev/null ||
-      fail "the build failed" where "$PWD/$BUILD" remedy "see above"
-  else
-    run_logged cmake --build "$BUILD" --parallel "$jobs" --target "$@" || {
-      grep -E '(error|FAILED|undefined reference)' "$LOG_FILE" | head -n 20 >&2 || true
-      show_log_tail
-      fail "the build failed" where "$PWD/$BUILD" got "the lines above; all of them are in $LOG_FILE" \
-        remedy "tools/setup when a library is missing"
-    }
+  steps=$(ninja_steps)
+  hits=$(ccache_hits)
+  if [[ $steps == 0 ]]; then
+    kind="clean build"
+    step_note "$* with $jobs jobs"
   fi
-  misses_after=$(ccache_misses)
-  [[ $kind == "clean build" || ${misses_after:-0} == "${misses_before:-0}" ]] || kind="changes built"
-  step_end "$kind, $jobs jobs${misses_after:+, $((misses_after - misses_before)) files not from ccache}"
+  run_build cmake --build "$BUILD" --parallel "$jobs" --target "$@"
+  steps=$(($(ninja_steps) - steps))
+  if [[ $steps == 0 ]]; then
+    step_end "up to date"
+  else
+    step_end "$kind, $steps steps, $jobs jobs, $(($(ccache_hits) - hits)) files from ccache"
+  fi
 }

@@ -48,6 +48,9 @@ explain_pip_failure() {
   case $output in
     *"No space left"*)
       fail "$1" where "$PWD/.deps" got "the disk is full" remedy "free some space and run this again" ;;
+    *"CERTIFICATE_VERIFY_FAILED"*)
+      fail "$1" where "$LOG_FILE" got "the package index shows a certificate that this machine does not trust" \
+        remedy "behind a proxy that opens TLS, give pip its authority: export PIP_CERT=FILE.crt" ;;
     *"NewConnectionError"* | *"Temporary failure"* | *"timed out"* | *"ConnectionError"* | *"ConnectTimeout"* | *"SSLError"* | \
     *"ProxyError"* | *"IncompleteRead"* | *"Connection broken"* | *"ReadTimeout"*)
       fail "$1" where "$LOG_FILE" got "PyPI was not reached" \
