@@ -12,9 +12,16 @@ find_path(LibTorch_API_INCLUDE_DIR torch/csrc/distributed/c10d/TCPStore.hpp
 find_library(LibTorch_CPU_LIBRARY torch_cpu PATH_SUFFIXES lib HINTS ${_hints})
 find_library(LibTorch_C10_LIBRARY c10 PATH_SUFFIXES lib HINTS ${_hints})
 
-if(LibTorch_INCLUDE_DIR AND EXISTS "${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h")
-  file(STRINGS "${LibTorch_INCLUDE_DIR}/torch/csrc/api/include/torch/version.h" _v REGEX "TORCH_VERSION \"")
-  string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" LibTorch_VERSION "${_v}")
+# torch/headeronly/version.h spells the version in three numbers; the string beside it is put together by the preprocessor.
+set(_version_header "${LibTorch_INCLUDE_DIR}/torch/headeronly/version.h")
+if(EXISTS "${_version_header}")
+  set(LibTorch_VERSION "")
+  foreach(_part MAJOR MINOR PATCH)
+    file(STRINGS "${_version_header}" _v REGEX "define TORCH_VERSION_${_part} ")
+    string(REGEX MATCH "[0-9]+" _v "${_v}")
+    string(APPEND LibTorch_VERSION ".${_v}")
+  endforeach()
+  string(SUBSTRING "${LibTorch_VERSION}" 1 -1 LibTorch_VERSION)
 endif()
 
 include(FindPackageHandleStandardArgs)

@@ -71,8 +71,20 @@ class Completion {
     return Work(state_);
   }
 
-  void finish() const { end(std::nullopt); }
-  void fail(Error error) const { end(std::move(error)); }
+  void finish() const { State::end(state_, std::nullopt); }
+  void fail(Error error) const { State::end(state_, std::move(error)); }
+
+  /// A bare work with two references, as ciuic_thread_service.promise wants it: one for the caller, one for fulfil.
+  static ciuic_work* make_promise(Host host) {
+    auto* state = new State(host);
+    State::retain(state);
+    return state;
+  }
+  /// Ends a work of make_promise and gives up the second reference.
+  static void fulfil(ciuic_work* promise, std::optional<Error> error) {
+    State::end(State::self(promise), std::move(error));
+    State::release(promise);
+  }
 
  private:
   struct State : ciuic_work {
@@ -130,6 +142,23 @@ class Completion {
       }
     }
 
+    static void end(State* s, std::optional<Error> error) {
+      std::vector<std::pair<void (*)(void*, const ciuic_status*), void*>> callbacks;
+      {
+        const std::lock_guard lock(s->mutex);
+        if (s->done) {
+          return;
+        }
+        s->error = std::move(error);
+        s->done = true;
+        callbacks.swap(s->callbacks);
+      }
+      s->changed.notify_all();
+      for (const auto& [callback, context] : callbacks) {
+        s->call(callback, context);
+      }
+    }
+
     Host host;
     std::atomic<int64_t> references{1};
     std::mutex mutex;
@@ -138,23 +167,6 @@ class Completion {
     std::optional<Error> error;
     std::vector<std::pair<void (*)(void*, const ciuic_status*), void*>> callbacks;
   };
-
-  void end(std::optional<Error> error) const {
-    std::vector<std::pair<void (*)(void*, const ciuic_status*), void*>> callbacks;
-    {
-      const std::lock_guard lock(state_->mutex);
-      if (state_->done) {
-        return;
-      }
-      state_->error = std::move(error);
-      state_->done = true;
-      callbacks.swap(state_->callbacks);
-    }
-    state_->changed.notify_all();
-    for (const auto& [callback, context] : callbacks) {
-      state_->call(callback, context);
-    }
-  }
 
   State* state_;
   Work keep_;  // this object's own reference

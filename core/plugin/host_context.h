@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+//
+// The host's side of one instance: its ciuic_host table, the services it may ask for, and the account of its memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <ciuic/abi/host.h>
+
+#include "core/log/log.h"
+#include "core/plugin/io_service.h"
+
+namespace ciuic::core {
+
+/// Where device memory comes from. The training library brings LibTorch's allocators; without it there is host memory only.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  /// NULL: out of memory, or a device that is not served.
+  virtual void* allocate(ciuic_device device, size_t bytes, size_t alignment) noexcept = 0;
+  virtual void deallocate(ciuic_device device, void* memory, size_t bytes) noexcept = 0;
+};
+
+/// Aligned host memory from the C library.
+MemorySource& host_memory();
+
+/// Thread rule: the table is class A; add_service belongs to the control thread, before create.
+class HostContext {
+ public:
+  HostContext(std::string plugin, Log& log, MemorySource& memory = host_memory());
+  HostContext(const HostContext&) = delete;
+  HostContext& operator=(const HostContext&) = delete;
+
+  [[nodiscard]] const ciuic_host* table() const noexcept { return &table_; }
+  [[nodiscard]] const std::string& plugin() const noexcept { return plugin_; }
+  /// The table must outlive this object.
+  void add_service(const std::string& name, const void* table) { services_[name] = table; }
+  /// Bytes that the instance holds now.
+  [[nodiscard]] int64_t live_bytes() const noexcept { return live_bytes_.load(); }
+
+ private:
+  static ciuic_status* status_new(void*, int32_t code, uint32_t flags, int32_t peer, ciuic_str message);
+  static int32_t status_get(void*, const ciuic_status*, uint32_t*, int32_t*, ciuic_str*);
+  static void status_free(void*, ciuic_status*);
+  static int32_t log_enabled(void*, int32_t level);
+  static void log(void*, int32_t level, ciuic_str message, ciuic_array fields);
+  static void* alloc(void*, ciuic_device, size_t bytes, size_t align, const ciuic_stream*);
+  static void dealloc(void*, ciuic_device, void*, size_t bytes, const ciuic_stream*);
+  static const void* service(void*, const char* name, uint32_t min_version);
+
+  std::string plugin_;
+  Log& log_;
+  MemorySource& memory_;
+  ciuic_host table_;
+  std::map<std::string, const void*, std::less<>> services_;
+  std::atomic<int64_t> live_bytes_{0};
+  IoService io_;
+};
+
+}  // namespace ciuic::core

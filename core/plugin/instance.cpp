@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "core/plugin/instance.h"
+
+#include <ciuic/host.hpp>
+#include <ciuic/view.hpp>
+
+#include "core/plugin/kind.h"
+
+namespace ciuic::core {
+namespace {
+
+constexpr int64_t kQuiesceTimeoutNs = 5'000'000'000;
+
+ciuic_create_args create_args(const ciuic_descriptor& d, const ciuic_host* host,
+                              const PluginOptions& options, const Placement& p) {
+  ciuic_create_args args{};
+  args.struct_size = sizeof(args);
+  args.host = host;
+  args.options = options.array();
+  args.rank = p.rank;
+  args.world = p.world;
+  args.local_rank = p.local_rank;
+  args.local_world = p.local_world;
+  args.device = p.device;
+  args.name = to_str(d.name);
+  args.generation = p.generation;
+  return args;
+}
+
+std::string full_name(const ciuic_descriptor& d) {
+  return std::string(kind_name(d.kind)) + " " + d.name;
+}
+
+ExitCode create_exit_code(const ciuic_descriptor& d, int32_t code) {
+  const bool rendezvous = d.kind == CIUIC_KIND_COMMUNICATOR &&
+                          (code == CIUIC_UNAVAILABLE || code == CIUIC_DEADLINE);
+  if (rendezvous) {
+    return ExitCode::Environment;
+  }
+  return code == CIUIC_INVALID ? ExitCode::Usage : ExitCode::Plugin;
+}
+
+}  // namespace
+
+ExitCode exit_code_of(uint32_t kind, int32_t code) {
+  if (kind == CIUIC_KIND_CHECKPOINT) {
+    return ExitCode::Storage;
+  }
+  switch (code) {
+    case CIUIC_DEADLINE:
+    case CIUIC_UNAVAILABLE:
+    case CIUIC_ABORTED:
+    case CIUIC_CANCELLED: return ExitCode::Communication;
+    case CIUIC_EXHAUSTED: return ExitCode::OutOfMemory;
+    case CIUIC_DATA_LOSS: return ExitCode::Storage;
+    default: return kind == CIUIC_KIND_COMMUNICATOR ? ExitCode::Communication : ExitCode::Internal;
+  }
+}
+
+Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
+                   const PluginOptions& options, const Placement& placement)
+    : descriptor_(plugin.descriptor), host_(std::move(host)) {
+  const ciuic_create_args args = create_args(*descriptor_, host_->table(), options, placement);
+  if (ciuic_status* status = descriptor_->create(&args, &self_); status != nullptr) {
+    const Error error = Host(host_->table()).take(status);
+    throw Failure(create_exit_code(*descriptor_, error.code()),
+                  full_name(*descriptor_) + " cannot start: " + error.what());
+  }
+  if (self_ == nullptr) {
+    throw Failure(ExitCode::Plugin, full_name(*descriptor_) + ": create succeeded and gave no instance");
+  }
+}
+
+Instance::Instance(const Instance& parent, ciuic_instance* child)
+    : descriptor_(parent.descriptor_), host_(parent.host_), self_(child) {}
+
+Instance::~Instance() {
+  if (self_ != nullptr) {
+    quiesce(kQuiesceTimeoutNs);
+    descriptor_->destroy(self_);
+  }
+}
+
+void Instance::quiesce(int64_t timeout_ns) noexcept {
+  if (descriptor_->quiesce == nullptr) {
+    return;
+  }
+  const Host host(host_->table());
+  if (ciuic_status* status = descriptor_->quiesce(self_, timeout_ns); status != nullptr) {
+    host.warn(std::string("quiesce: ") + host.take(status).what());
+  }
+}
+
+void Instance::check(ciuic_status* status, const char* op) const {
+  if (status == nullptr) {
+    return;
+  }
+  const Error error = Host(host_->table()).take(status);
+  Failure failure(exit_code_of(descriptor_->kind, error.code()),
+                  full_name(*descriptor_) + ": " + error.what());
+  failure.with("op", op);
+  if (error.peer() >= 0) {
+    failure.with("peer", std::to_string(error.peer()));
+  }
+  throw failure;
+}
+
+void Instance::state_save(const ciuic_writer& writer) const {
+  if (has_state()) {
+    check(descriptor_->state_save(self_, &writer), "state_save");
+  }
+}
+
+void Instance::state_load(const ciuic_reader& reader) const {
+  if (has_state()) {
+    check(descriptor_->state_load(self_, &reader), "state_load");
+  }
+}
+
+std::string validate(const FoundPlugin& plugin, Log& log, const PluginOptions& options,
+                     const Placement& placement) {
+  const ciuic_descriptor& d = *plugin.descriptor;
+  if (d.validate == nullptr) {
+    return "";
+  }
+  const HostContext host(d.name, log);
+  const ciuic_create_args args = create_args(d, host.table(), options, placement);
+  if (ciuic_status* status = d.validate(&args); status != nullptr) {
+    return Host(host.table()).take(status).what();
+  }
+  return "";
+}
+
+}  // namespace ciuic::core
