@@ -3,10 +3,12 @@
 // The host as an author sees it: logs, memory, services, and statuses as exceptions.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <ciuic/abi/host.h>
 #include <ciuic/abi/services.h>

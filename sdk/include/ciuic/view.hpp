@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ciuic/abi/types.h>
@@ -195,21 +196,30 @@ class Tensor {
   ciuic_tensor c_{};
 };
 
-/// A place that owns its arrays: elements [begin, ...) of a whole tensor of `shape`.
+/// A place that owns its arrays: elements [begin, ...) of a box inside a global tensor.
 class Place {
  public:
+  /// The whole tensor is the box.
   explicit Place(std::vector<int64_t> shape, int64_t begin = 0)
-      : global_(std::move(shape)), offset_(global_.size(), 0), begin_(begin) {}
+      : global_(std::move(shape)), offset_(global_.size(), 0), box_(global_), begin_(begin) {}
+  /// A model-parallel piece: a box of extent `box` at `offset`.
+  Place(std::vector<int64_t> global_shape, std::vector<int64_t> offset, std::vector<int64_t> box,
+        int64_t begin)
+      : global_(std::move(global_shape)),
+        offset_(std::move(offset)),
+        box_(std::move(box)),
+        begin_(begin) {}
 
   /// Valid as long as this object.
   [[nodiscard]] ciuic_place c() const noexcept {
     return {sizeof(ciuic_place), 0, static_cast<int32_t>(global_.size()), 0,
-            global_.data(),      offset_.data(), global_.data(), begin_};
+            global_.data(),      offset_.data(), box_.data(), begin_};
   }
 
  private:
   std::vector<int64_t> global_;
   std::vector<int64_t> offset_;
+  std::vector<int64_t> box_;
   int64_t begin_;
 };
 
