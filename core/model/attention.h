@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Causal attention over heads whose values may be narrower than their queries and keys, as MLA's are.

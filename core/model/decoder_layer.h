@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // One layer: h = x + attention(norm(x));  y = h + feed_forward(norm(h)), where the feed-forward block is a dense SwiGLU

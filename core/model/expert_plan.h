@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Where each (token, choice) pair goes when tokens are sorted by expert: the index arithmetic of a mixture of experts.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Multi-head latent attention (MLA): queries and keys/values are projected through small latents.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // The mixture of experts: y = residual + shared(x) + sum_k w_k expert_k(x).

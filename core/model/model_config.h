@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // The shape of a DeepSeek-V3 model, field for field as Hugging Face's config.json names it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Angles of the rotary position embedding: cos and sin of position * theta^(-2i/d).

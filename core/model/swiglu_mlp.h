@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // The dense feed-forward block: y = residual + down(silu(gate(x)) * up(x)). Also runs the shared experts.

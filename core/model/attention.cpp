@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Causal attention: choice of the path, LibTorch's fused one, and the plain reference.
+#include "core/model/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/triu.h>
+
+#include "core/model/kernels/blocked_attention.h"
+#include "core/model/kernels/dtypes.h"
+
+namespace ciuic::core {
+namespace {
+
+double scale_of(const at::Tensor& q_BTHd) { return 1.0 / std::sqrt(static_cast<double>(q_BTHd.size(3))); }
+
+at::Tensor heads_first(const at::Tensor& x_BTHd) { return x_BTHd.transpose(1, 2); }
+
+// Values as wide as queries, which the fused kernel asks for. Zeros change neither outputs nor gradients.
+at::Tensor widened(const at::Tensor& v_BTHd, int64_t width) {
+  return v_BTHd.size(3) == width ? v_BTHd : at::constant_pad_nd(v_BTHd, {0, width - v_BTHd.size(3)}, 0);
+}
+
+at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor* log_sum) {
+  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+      heads_first(q), heads_first(k), heads_first(widened(v, q.size(3))), 0.0, /*is_causal=*/true, {}, scale_of(q));
+  *log_sum = lse;
+  return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
+}
+
+AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape) {
+  const int64_t width = tape.q_BTHd.size(3);
+  const int64_t v_width = tape.v_BTHd.size(3);
+  auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      heads_first(widened(dout, width)), heads_first(tape.q_BTHd), heads_first(tape.k_BTHd),
+      heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)), tape.log_sum_BHT, 0.0,
+      /*is_causal=*/true, {}, scale_of(tape.q_BTHd));
+  return {heads_first(dq).contiguous(), heads_first(dk).contiguous(),
+          heads_first(dv).narrow(3, 0, v_width).contiguous()};
+}
+
+// All scores at once, masked: [B, H, T, T].
+at::Tensor reference_scores(const at::Tensor& q, const at::Tensor& k) {
+  const at::ScalarType dtype = kernels::accumulate_dtype(q.scalar_type());
+  const at::Tensor scores =
+      at::matmul(heads_first(q).to(dtype), heads_first(k).to(dtype).transpose(2, 3)).mul(scale_of(q));
+  const at::Tensor future = at::triu(at::ones({q.size(1), q.size(1)}, q.options().dtype(at::kBool)), 1);
+  return scores.masked_fill(future, -std::numeric_limits<double>::infinity());
+}
+
+at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor* log_sum) {
+  const at::Tensor scores = reference_scores(q, k);
+  *log_sum = scores.logsumexp({3});
+  const at::Tensor p = scores.sub(log_sum->unsqueeze(3)).exp();
+  return heads_first(at::matmul(p, heads_first(v).to(p.scalar_type()))).to(q.scalar_type()).contiguous();
+}
+
+// With P = softmax(S): dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = dS K; dK = dS^T Q.
+AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape) {
+  const at::Tensor p = reference_scores(tape.q_BTHd, tape.k_BTHd).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
+  const auto wide = [&](const at::Tensor& x) { return heads_first(x).to(p.scalar_type()); };
+  const at::Tensor d = wide(dout);
+  const at::Tensor row_sum = d.mul(wide(tape.out_BTHd)).sum({3}, true);
+  const at::Tensor dv = at::matmul(p.transpose(2, 3), d);
+  const at::Tensor ds = p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum)).mul(scale_of(tape.q_BTHd));
+  const auto narrow = [&](const at::Tensor& x) { return heads_first(x).to(dout.scalar_type()).contiguous(); };
+  return {narrow(at::matmul(ds, wide(tape.k_BTHd))), narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd))),
+          narrow(dv)};
+}
+
+}  // namespace
+
+AttentionPath best_attention_path(const at::Tensor& q_BTHd) {
+  if (!q_BTHd.is_cpu()) {
+    return AttentionPath::Reference;
+  }
+  return kernels::has_blocked_attention(q_BTHd.scalar_type()) ? AttentionPath::Blocked : AttentionPath::Fused;
+}
+
+at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
+                             const at::Tensor& v_BTHd, AttentionTape* tape) {
+  at::Tensor log_sum;
+  at::Tensor out;
+  switch (path) {
+    case AttentionPath::Blocked:
+      out = kernels::blocked_attention(q_BTHd, k_BTHd, v_BTHd, scale_of(q_BTHd), &log_sum);
+      break;
+    case AttentionPath::Fused:
+      out = fused_forward(q_BTHd, k_BTHd, v_BTHd, &log_sum);
+      break;
+    case AttentionPath::Reference:
+      out = reference_forward(q_BTHd, k_BTHd, v_BTHd, &log_sum);
+      break;
+  }
+  if (tape != nullptr) {
+    *tape = {q_BTHd, k_BTHd, v_BTHd, out, log_sum};
+  }
+  return out;
+}
+
+AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape) {
+  const AttentionTape saved = std::exchange(tape, {});
+  switch (path) {
+    case AttentionPath::Blocked:
+      return kernels::blocked_attention_backward(dout_BTHd, saved, scale_of(saved.q_BTHd));
+    case AttentionPath::Fused:
+      return fused_backward(dout_BTHd, saved);
+    case AttentionPath::Reference:
+      break;
+  }
+  return reference_backward(dout_BTHd, saved);
+}
+
+}  // namespace ciuic::core

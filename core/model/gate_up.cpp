@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "core/model/gate_up.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+namespace ciuic::core {
+namespace {
+
+// [gate; up] as one matrix when the second follows the first in the same storage, else undefined.
+at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
+  const bool follows = first.defined() && second.defined() && first.is_alias_of(second) &&
+                       second.storage_offset() == first.storage_offset() + first.numel() &&
+                       first.is_contiguous() && second.is_contiguous();
+  if (!follows) {
+    return {};
+  }
+  return first.as_strided({first.size(0) + second.size(0), first.size(1)}, {first.size(1), 1});
+}
+
+}  // namespace
+
+GateUp::GateUp(const Bound& gate, const Bound& up)
+    : gate_(gate), up_(up), width_(gate.value.size(0)), joint_{joined(gate.value, up.value), {}, gate.overwrite} {
+  if (gate.overwrite == up.overwrite) {
+    joint_.grad = joined(gate.grad, up.grad);
+  }
+}
+
+at::Tensor GateUp::empty_output(int64_t rows) const { return at::empty({rows, 2 * width_}, gate_.value.options()); }
+
+void GateUp::forward_out(const at::Tensor& out, const at::Tensor& x) const {
+  if (joint_.value.defined()) {
+    at::Tensor target = out;
+    at::mm_out(target, x, joint_.value.t());
+    return;
+  }
+  at::Tensor gate = out.narrow(1, 0, width_);
+  at::Tensor up = out.narrow(1, width_, width_);
+  at::mm_out(gate, x, gate_.value.t());
+  at::mm_out(up, x, up_.value.t());
+}
+
+void GateUp::backward_out(const at::Tensor& dx, const at::Tensor& dout) const {
+  at::Tensor target = dx;
+  if (joint_.value.defined()) {
+    at::mm_out(target, dout, joint_.value);
+    return;
+  }
+  at::mm_out(target, dout.narrow(1, 0, width_), gate_.value);
+  at::addmm_out(target, target, dout.narrow(1, width_, width_), up_.value);
+}
+
+void GateUp::accumulate_gradients(const at::Tensor& dout, const at::Tensor& x) const {
+  if (joint_.grad.defined()) {
+    accumulate_product(joint_, dout, x);
+    return;
+  }
+  accumulate_product(gate_, dout.narrow(1, 0, width_), x);
+  accumulate_product(up_, dout.narrow(1, width_, width_), x);
+}
+
+void GateUp::accumulate_nothing() const {
+  core::accumulate_nothing(gate_);
+  core::accumulate_nothing(up_);
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// Reading and writing config.json through the one table of fields.
+#include "core/model/model_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ciuic/error.hpp>
+
+namespace ciuic::core {
+namespace {
+
+using Config = ModelConfig;
+using Json = nlohmann::json;
+
+constexpr auto kFields = std::to_array<Config::Field>({
+    {"attention_bias", &Config::attention_bias, "Biases in the attention projections. Only false."},
+    {"attention_dropout", &Config::attention_dropout, "Dropout on attention weights. Only 0."},
+    {"bos_token_id", &Config::bos_token_id, "Token that begins a text."},
+    {"dtype", &Config::dtype, "Dtype that exported weights are meant for."},
+    {"eos_token_id", &Config::eos_token_id, "Token that ends a text."},
+    {"first_k_dense_replace", &Config::first_k_dense_replace, "Layers at the start with a dense MLP instead of experts."},
+    {"hidden_act", &Config::hidden_act, "Activation of the MLPs. Only silu."},
+    {"hidden_size", &Config::hidden_size, "Width of the residual stream."},
+    {"initializer_range", &Config::initializer_range, "Standard deviation of initial weights."},
+    {"intermediate_size", &Config::intermediate_size, "Width of the dense MLPs."},
+    {"kv_lora_rank", &Config::kv_lora_rank, "Width of the latent that keys and values come from."},
+    {"max_position_embeddings", &Config::max_position_embeddings, "Longest sequence."},
+    {"model_type", &Config::model_type, "Only deepseek_v3."},
+    {"moe_intermediate_size", &Config::moe_intermediate_size, "Width of one expert."},
+    {"moe_layer_freq", &Config::moe_layer_freq, "Every how manyth layer has experts. Only 1."},
+    {"n_group", &Config::n_group, "Groups that the routed experts fall into."},
+    {"n_routed_experts", &Config::n_routed_experts, "Experts that the router chooses from."},
+    {"n_shared_experts", &Config::n_shared_experts, "Experts that see every token; 0 for none."},
+    {"norm_topk_prob", &Config::norm_topk_prob, "Divide a token's expert weights by their sum."},
+    {"num_attention_heads", &Config::num_attention_heads, "Attention heads."},
+    {"num_experts_per_tok", &Config::num_experts_per_tok, "Routed experts per token."},
+    {"num_hidden_layers", &Config::num_hidden_layers, "Layers."},
+    {"num_key_value_heads", &Config::num_key_value_heads, "Equal to num_attention_heads in this architecture."},
+    {"num_nextn_predict_layers", &Config::num_nextn_predict_layers, "Multi-token-prediction layers. Only 0."},
+    {"pad_token_id", &Config::pad_token_id, "Token that fills rows; not used in training."},
+    {"q_lora_rank", &Config::q_lora_rank, "Width of the latent that queries come from."},
+    {"qk_nope_head_dim", &Config::qk_nope_head_dim, "Query and key width per head without position."},
+    {"qk_rope_head_dim", &Config::qk_rope_head_dim, "Query and key width per head that is rotated by position."},
+    {"rms_norm_eps", &Config::rms_norm_eps, "Epsilon of the layer norms; the latent norms always use 1e-6."},
+    {"rope_interleave", &Config::rope_interleave, "Rotary pairs are adjacent elements. Only true."},
+    {"rope_theta", &Config::rope_theta, "Base of the rotary frequencies."},
+    {"routed_scaling_factor", &Config::routed_scaling_factor, "Factor on the routed experts' weights."},
+    {"scoring_func", &Config::scoring_func, "Turns router logits into scores. Only sigmoid."},
+    {"tie_word_embeddings", &Config::tie_word_embeddings, "One matrix for embedding and head. Only false."},
+    {"topk_group", &Config::topk_group, "Groups that a token's experts may come from."},
+    {"topk_method", &Config::topk_method, "How experts are chosen. Only noaux_tc."},
+    {"use_cache", &Config::use_cache, "For generation in other tools; no effect here."},
+    {"v_head_dim", &Config::v_head_dim, "Value width per head."},
+    {"vocab_size", &Config::vocab_size, "Tokens in the vocabulary."},
+});
+
+// Keys that tools write into config.json and that change nothing about the model. Sorted.
+constexpr auto kBookkeeping = std::to_array<std::string_view>({
+    "_attn_implementation", "_attn_implementation_autoset", "_experts_implementation", "_name_or_path", "architectures",
+    "auto_map", "aux_loss_alpha", "chunk_size_feed_forward", "ep_size", "head_dim", "id2label", "is_encoder_decoder",
+    "label2id", "num_local_experts", "output_attentions", "output_hidden_states", "pretraining_tp", "problem_type",
+    "qk_head_dim", "return_dict", "seq_aux", "torch_dtype", "transformers_version",
+});
+
+std::string mismatch(std::string_view name, const Json& value, std::string_view expected) {
+  return std::string(name) + ": got " + value.dump() + ", expected " +
+         (expected.starts_with("integer") ? "an " : "a ") + std::string(expected);
+}
+
+bool is_whole(const Json& value) {
+  return value.is_number_integer() ||
+         (value.is_number_float() && value.get<double>() == std::floor(value.get<double>()) &&
+          std::abs(value.get<double>()) < 9e15);
+}
+
+int64_t whole(const Json& value) {
+  return value.is_number_float() ? static_cast<int64_t>(value.get<double>()) : value.get<int64_t>();
+}
+
+// One overload for each type of member: false when the value does not fit.
+bool assign(int64_t& member, const Json& value) {
+  if (!is_whole(value)) {
+    return false;
+  }
+  member = whole(value);
+  return true;
+}
+bool assign(double& member, const Json& value) {
+  if (!value.is_number()) {
+    return false;
+  }
+  member = value.get<double>();
+  return true;
+}
+bool assign(bool& member, const Json& value) {
+  if (!value.is_boolean()) {
+    return false;
+  }
+  member = value.get<bool>();
+  return true;
+}
+bool assign(std::string& member, const Json& value) {
+  if (!value.is_string()) {
+    return false;
+  }
+  member = value.get<std::string>();
+  return true;
+}
+bool assign(std::optional<int64_t>& member, const Json& value) {
+  if (value.is_null()) {
+    member.reset();
+    return true;
+  }
+  int64_t number = 0;
+  if (!assign(number, value)) {
+    return false;
+  }
+  member = number;
+  return true;
+}
+
+Json as_json(const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+template <typename T>
+Json as_json(const T& value) {
+  return Json(value);
+}
+
+// `rope_parameters` (transformers >= 5) and `rope_scaling` (before): objects, or null for plain rotary angles.
+void read_rope(ModelConfig& config, const Json& rope, std::string_view key, std::vector<std::string>& wrong) {
+  if (rope.is_null()) {
+    return;
+  }
+  if (!rope.is_object()) {
+    wrong.push_back(mismatch(key, rope, "table or null"));
+    return;
+  }
+  for (const char* name : {"type", "rope_type"}) {
+    if (rope.contains(name) && !assign(config.rope_type, rope[name])) {
+      wrong.push_back(mismatch(std::string(key) + "." + name, rope[name], "string"));
+    }
+  }
+  if (rope.contains("rope_theta") && !assign(config.rope_theta, rope["rope_theta"])) {
+    wrong.push_back(mismatch(std::string(key) + ".rope_theta", rope["rope_theta"], "number"));
+  }
+}
+
+[[noreturn]] void refuse(std::string_view origin, const std::vector<std::string>& wrong) {
+  std::string message(origin);
+  for (const std::string& one : wrong) {
+    message += (&one == wrong.data() ? ": " : "; ") + one;
+  }
+  throw Error(CIUIC_INVALID, message);
+}
+
+}  // namespace
+
+std::string_view ModelConfig::Field::type_name() const {
+  constexpr std::array<std::string_view, 5> kNames = {"integer", "number", "boolean", "string", "integer or null"};
+  return kNames[member.index()];
+}
+
+std::span<const ModelConfig::Field> ModelConfig::fields() { return kFields; }
+
+const ModelConfig::Field* ModelConfig::find_field(std::string_view name) {
+  const auto* found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& f) { return f.name == name; });
+  return found == kFields.end() ? nullptr : found;
+}
+
+std::optional<std::string> ModelConfig::set(std::string_view name, const Json& value) {
+  const Field* field = find_field(name);
+  if (field == nullptr) {
+    return std::string(name) + ": no such field of a deepseek_v3 model";
+  }
+  const bool fits = std::visit([&](auto member) { return assign(this->*member, value); }, field->member);
+  return fits ? std::nullopt : std::optional(mismatch(name, value, field->type_name()));
+}
+
+Json ModelConfig::to_json() const {
+  Json out = {{"architectures", {"DeepseekV3ForCausalLM"}}};
+  for (const Field& field : kFields) {
+    std::visit([&](auto member) { out[std::string(field.name)] = as_json(this->*member); }, field.member);
+  }
+  return out;
+}
+
+ModelConfig from_json(const Json& config, std::string_view origin) {
+  if (!config.is_object()) {
+    refuse(origin, {"expected a JSON object with the fields of a model"});
+  }
+  ModelConfig result;
+  std::vector<std::string> wrong;
+  for (const auto& [key, value] : config.items()) {
+    if (key == "rope_parameters" || key == "rope_scaling") {
+      read_rope(result, value, key, wrong);
+    } else if (key == "quantization_config") {
+      result.is_quantized = !value.is_null();
+    } else if (ModelConfig::find_field(key) != nullptr) {
+      if (auto problem = result.set(key, value)) {
+        wrong.push_back(*problem);
+      }
+    } else if (!std::binary_search(kBookkeeping.begin(), kBookkeeping.end(), key)) {
+      result.unknown_fields.push_back(key);
+    }
+  }
+  if (config.contains("torch_dtype") && !config.contains("dtype") && config["torch_dtype"].is_string()) {
+    result.dtype = config["torch_dtype"].get<std::string>();
+  }
+  if (!wrong.empty()) {
+    refuse(origin, wrong);
+  }
+  return result;
+}
+
+}  // namespace ciuic::core
