@@ -80,11 +80,11 @@ AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape
 
 }  // namespace
 
-AttentionPath best_attention_path(const at::Tensor& q_BTHd) {
-  if (!q_BTHd.is_cpu()) {
-    return AttentionPath::Reference;
+AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v) {
+  if (q.is_cpu() && kernels::has_blocked_attention(q.scalar_type())) {
+    return AttentionPath::Blocked;
   }
-  return kernels::has_blocked_attention(q_BTHd.scalar_type()) ? AttentionPath::Blocked : AttentionPath::Fused;
+  return q.is_cpu() && v.size(-1) <= q.size(-1) ? AttentionPath::Fused : AttentionPath::Reference;
 }
 
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,

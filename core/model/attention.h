@@ -24,8 +24,8 @@ struct AttentionGradient {
   at::Tensor dq_BTHd, dk_BTHd, dv_BTHd;
 };
 
-/// The fastest path for this device and dtype.
-AttentionPath best_attention_path(const at::Tensor& q_BTHd);
+/// The fastest path that serves this device, dtype and these widths.
+AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v);
 
 /// softmax(q k^T / sqrt(dqk), causal) v -> [B, T, H, dv], contiguous.
 /// Inputs: last dimension contiguous, other strides free. Keeps its inputs in `tape` unless that is nullptr.

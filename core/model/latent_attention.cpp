@@ -54,9 +54,9 @@ at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND, co
   const at::Tensor k = kernels::assemble_keys(kv, latent_rope, nope_dim_, angles);
 
   const auto by_sequence = [&](const at::Tensor& x) { return x.unflatten(0, {num_sequences, tokens}); };
-  const at::Tensor out =
-      attention_forward(best_attention_path(q.unsqueeze(0)), by_sequence(q), by_sequence(k),
-                        by_sequence(kv.narrow(2, nope_dim_, v_dim_)), tape != nullptr ? &tape->attention : nullptr);
+  const at::Tensor v = kv.narrow(2, nope_dim_, v_dim_);
+  const at::Tensor out = attention_forward(best_attention_path(q, v), by_sequence(q), by_sequence(k), by_sequence(v),
+                                           tape != nullptr ? &tape->attention : nullptr);
   if (tape != nullptr) {
     tape->x_ND = x_ND;
     tape->query_latent_NQ = query_latent;
@@ -78,7 +78,7 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
 
   accumulate_product(weights[kOutput], dy_ND, saved.attention.out_BTHd.view({rows, num_heads_ * v_dim_}));
   const at::Tensor dout = at::mm(dy_ND, weights[kOutput].value).view({num_sequences, tokens, num_heads_, v_dim_});
-  const AttentionPath path = best_attention_path(saved.attention.q_BTHd);
+  const AttentionPath path = best_attention_path(saved.attention.q_BTHd, saved.attention.v_BTHd);
   const auto [dq_BTHd, dk_BTHd, dv_BTHd] = attention_backward(path, dout, saved.attention);
 
   // Queries: turn back, then down through the latent.
