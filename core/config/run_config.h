@@ -75,7 +75,9 @@ struct OptimizerSection {
 };
 
 struct ScheduleSection {
-  SchedulePhases learning_rate;
+  SchedulePhases learning_rate{
+      {SchedulePhase::Until::Steps, 20, 3e-4, SchedulePhase::Shape::Linear},
+      {SchedulePhase::Until::End, 0, 3e-5, SchedulePhase::Shape::Cosine}};
   SchedulePhases expert_bias_rate{
       {SchedulePhase::Until::End, 0, 0.001, SchedulePhase::Shape::Constant}};
 };

@@ -27,7 +27,7 @@ class Schedule {
   [[nodiscard]] double at(int64_t t) const;
 
  private:
-  /// Positions in tokens: exact for whole steps and tokens below 2^53.
+  /// Positions in steps; a phase in tokens may begin or end between two.
   struct Phase {
     double begin, end;
     double from, to;
@@ -35,7 +35,6 @@ class Schedule {
   };
 
   std::vector<Phase> phases_;
-  double step_tokens_;
 };
 
 }  // namespace ciuic::core

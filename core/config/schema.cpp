@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+#include "core/config/schema.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace ciuic::core {
+namespace {
+
+constexpr double kMost =
+    1e15;  // of any count: products of two of them that are used stay far from overflow
+
+constexpr std::array<Section, 13> kSections{{
+    {"run",
+     "Everything needed to repeat the run is here or in the lock, never only in the environment."},
+    {"plugins", "Where shared libraries are looked for."},
+    {"model",
+     "A preset or a Hugging Face folder; any Hugging Face field by name overrides it (\"none\" is "
+     "null)."},
+    {"data", "Files in sorted order, one eos between two, are one token stream, cut into rows."},
+    {"validation",
+     "Loss on rows that are never trained on, also before the first step and after the last."},
+    {"batch_scheduler", "Which samples, on which rank, in which micro-batch.", true},
+    {"communicator", "How ranks exchange tensors.", true},
+    {"sharding", "Who owns which part of values, gradients and optimizer state.", true},
+    {"optimizer", "The update rule.", true},
+    {"precision", "Which dtype where.", true},
+    {"schedule", "A number, or phases; step t uses the value at t, reached at `until`."},
+    {"checkpoint", "What is kept, and how often.", true},
+    {"profiler", "Each plugin with its own table, as [profiler.monitor].", true},
+}};
+
+/// at<&RunConfig::run, &RunSection::name> is the slot of run.name.
+template <auto... Members>
+Slot at(RunConfig& config) {
+  return &(config.*....*Members);
+}
+
+constexpr std::array kKeys{
+    // [run]
+    Key{"run", "name", KeyType::String, at<&RunConfig::run, &RunSection::name>,
+        "Shown in logs and reports.", kPlace},
+    Key{"run", "output", KeyType::String, at<&RunConfig::run, &RunSection::output>,
+        "The run's folder; empty: runs/<name>.", kPlace},
+    Key{"run", "seed", KeyType::Integer, at<&RunConfig::run, &RunSection::seed>,
+        "Of initial weights and of the order of samples.", kMovesBits, 0, 9.3e18},
+    Key{"run", "steps", KeyType::Count, at<&RunConfig::run, &RunSection::steps>,
+        "Length of the run, in all; this or tokens.", kMovesBits | kOptional | kAsked, 1, kMost, "",
+        "200"},
+    Key{"run", "tokens", KeyType::Count, at<&RunConfig::run, &RunSection::tokens>,
+        "Length of the run, in all; this or steps.", kMovesBits | kOptional, 1, kMost, "",
+        "\"2B\""},
+    Key{"run", "device", KeyType::Choice, at<&RunConfig::run, &RunSection::device>,
+        "Where tensors live.", kMovesBits, 0, 0, "cpu | cuda"},
+    Key{"run", "ranks", KeyType::Integer, at<&RunConfig::run, &RunSection::ranks>,
+        "Processes started here; under a launcher its environment rules.", kMovesBits, 1, 65536},
+    Key{"run", "threads", KeyType::Integer, at<&RunConfig::run, &RunSection::threads>,
+        "Per rank; 0: usable cores / ranks on this host.", kMovesBits, 0, 4096},
+    Key{"run", "rendezvous", KeyType::String, at<&RunConfig::run, &RunSection::rendezvous>,
+        "How ranks find each other: auto, env://, tcp://host:port or file:///shared/path.", kPlace},
+    // [plugins]
+    Key{"plugins", "path", KeyType::Strings, at<&RunConfig::plugins, &PluginsSection::path>,
+        "Folders; then CIUIC_PLUGIN_PATH, then those beside the binary.", kPlace},
+    Key{"plugins", "lock", KeyType::String, at<&RunConfig::plugins, &PluginsSection::lock>,
+        "Lock file: not supported yet, refused.", kPlace | kOptional, 0, 0, "", "\"ciuic.lock\""},
+    // [model]
+    Key{"model", "preset", KeyType::String, at<&RunConfig::model, &ModelSection::preset>,
+        "A built-in configuration; this or from.", kMovesBits | kOptional | kAsked, 0, 0, "",
+        "\"tiny\""},
+    Key{"model", "from", KeyType::String, at<&RunConfig::model, &ModelSection::from>,
+        "A Hugging Face folder: configuration and weights; this or preset.", kMovesBits | kOptional,
+        0, 0, "", "\"hf/dir\""},
+    // [data]
+    Key{"data", "train", KeyType::Strings, at<&RunConfig::data, &DataConfig::train>,
+        "Text files, as paths and globs.", kMovesBits | kOptional | kAsked, 0, 0, "",
+        "[\"data/*.txt\"]"},
+    Key{"data", "validation", KeyType::Strings, at<&RunConfig::data, &DataConfig::validation>,
+        "Files of their own; empty: the last `validation_fraction` of the rows is held out.",
+        kMovesBits},
+    Key{"data", "validation_fraction", KeyType::Float,
+        at<&RunConfig::data, &DataConfig::validation_fraction>,
+        "Of the rows, to the nearest whole and at least one; 0: none.", kMovesBits, 0, 1},
+    Key{"data", "tokenizer", KeyType::String, at<&RunConfig::data, &DataConfig::tokenizer>,
+        "\"bytes\": a token is a byte. Files come later.", kMovesBits},
+    Key{"data", "sequence_tokens", KeyType::Count,
+        at<&RunConfig::data, &DataConfig::sequence_tokens>, "Tokens of a row.", kMovesBits, 1,
+        16'777'216},
+    Key{"data", "order", KeyType::Choice, at<&RunConfig::data, &DataConfig::order>,
+        "Of the rows, in each epoch.", kMovesBits, 0, 0, "shuffled | sequential"},
+    // [validation]
+    Key{"validation", "every", KeyType::Interval,
+        at<&RunConfig::validation, &ValidationSection::every>, "\"never\" turns it off.",
+        kMovesBits},
+    Key{"validation", "sequences", KeyType::Count,
+        at<&RunConfig::validation, &ValidationSection::sequences>,
+        "Rows at most; always the same ones.", 0, 1, kMost},
+    // One plugin of each kind, with what the host itself needs to know beside it.
+    Key{"batch_scheduler", "plugin", KeyType::Plugin, at<&RunConfig::batch_scheduler>, "Which one.",
+        kMovesBits},
+    Key{"communicator", "plugin", KeyType::Plugin,
+        at<&RunConfig::communicator, &CommunicatorSection::plugin>, "Which one.", kMovesBits},
+    Key{"communicator", "timeout", KeyType::Duration,
+        at<&RunConfig::communicator, &CommunicatorSection::timeout>,
+        "Deadline of one operation, for a plugin whose own table does not set it.", 0, 1e6, 9.2e18},
+    Key{"sharding", "plugin", KeyType::Plugin, at<&RunConfig::sharding>, "Which one.", kMovesBits},
+    Key{"optimizer", "plugin", KeyType::Plugin,
+        at<&RunConfig::optimizer, &OptimizerSection::plugin>, "Which one.", kMovesBits},
+    Key{"optimizer", "gradient_clip_norm", KeyType::Float,
+        at<&RunConfig::optimizer, &OptimizerSection::gradient_clip_norm>,
+        "Largest global norm of the gradients; 0: no clipping.", kMovesBits, 0, 1e30},
+    Key{"precision", "plugin", KeyType::Plugin, at<&RunConfig::precision>, "Which one.",
+        kMovesBits},
+    // [schedule]
+    Key{"schedule", "learning_rate", KeyType::Schedule,
+        at<&RunConfig::schedule, &ScheduleSection::learning_rate>,
+        "A number, or phases { until = \"N steps\" | \"N tokens\" | \"end\", to, shape = "
+        "\"linear\" | \"constant\" | "
+        "\"cosine\" | \"step\" }.",
+        kMovesBits, 0, 1e6},
+    Key{"schedule", "expert_bias_rate", KeyType::Schedule,
+        at<&RunConfig::schedule, &ScheduleSection::expert_bias_rate>,
+        "Likewise; 0 turns the aux-loss-free update off.", kMovesBits, 0, 1e6},
+    // [checkpoint]
+    Key{"checkpoint", "plugin", KeyType::Plugin,
+        at<&RunConfig::checkpoint, &CheckpointSection::plugin>, "Which one.", 0},
+    Key{"checkpoint", "every", KeyType::Interval,
+        at<&RunConfig::checkpoint, &CheckpointSection::every>,
+        "\"50 steps\", \"1 epoch\", \"10m\" or \"never\"; the last state is always kept.", 0},
+    Key{"checkpoint", "tag", KeyType::String, at<&RunConfig::checkpoint, &CheckpointSection::tag>,
+        "A second name beside step-N, such as epoch-{epoch}.", 0},
+    Key{"checkpoint", "keep", KeyType::Integer,
+        at<&RunConfig::checkpoint, &CheckpointSection::keep>, "Newest ones that stay; 0: all.", 0,
+        0, 1e9},
+    Key{"checkpoint", "asynchronous", KeyType::Boolean,
+        at<&RunConfig::checkpoint, &CheckpointSection::asynchronous>,
+        "Write while training goes on: not built yet, refused.", 0},
+    // [profiler]
+    Key{"profiler", "plugins", KeyType::Plugins, at<&RunConfig::profilers>, "Any number.", 0},
+};
+
+}  // namespace
+
+std::span<const Section> sections() { return kSections; }
+std::span<const Key> keys() { return kKeys; }
+
+const Section* find_section(std::string_view name) {
+  for (const Section& section : kSections) {
+    if (section.name == name) {
+      return &section;
+    }
+  }
+  return nullptr;
+}
+
+const Key* find_key(std::string_view table, std::string_view name) {
+  for (const Key& key : kKeys) {
+    if (key.table == table && key.name == name) {
+      return &key;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string_view> key_names(std::string_view table) {
+  std::vector<std::string_view> names;
+  for (const Key& key : kKeys) {
+    if (key.table == table) {
+      names.push_back(key.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string_view> choices_of(const Key& key) {
+  constexpr std::string_view kBetween = " | ";
+  std::vector<std::string_view> choices;
+  for (std::string_view rest = key.choices; !rest.empty();) {
+    const size_t end = std::min(rest.find(kBetween), rest.size());
+    choices.push_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + kBetween.size(), rest.size()));
+  }
+  return choices;
+}
+
+bool is_set(const Key& key, const RunConfig& config) {
+  const Slot slot = key.slot(const_cast<RunConfig&>(config));
+  if (const auto* number = std::get_if<std::optional<int64_t>*>(&slot)) {
+    return (*number)->has_value();
+  }
+  if (const auto* text = std::get_if<std::string*>(&slot)) {
+    return !(*text)->empty();
+  }
+  if (const auto* list = std::get_if<std::vector<std::string>*>(&slot)) {
+    return !(*list)->empty();
+  }
+  return true;
+}
+
+std::string_view type_name(KeyType type) {
+  switch (type) {
+    case KeyType::Boolean:
+      return "boolean";
+    case KeyType::Integer:
+      return "integer";
+    case KeyType::Count:
+      return "count";
+    case KeyType::Float:
+      return "number";
+    case KeyType::String:
+      return "string";
+    case KeyType::Plugin:
+      return "name of a plugin";
+    case KeyType::Choice:
+      return "choice";
+    case KeyType::Strings:
+      return "list of strings";
+    case KeyType::Plugins:
+      return "list of plugins";
+    case KeyType::Duration:
+      return "duration";
+    case KeyType::Interval:
+      return "interval";
+    case KeyType::Schedule:
+      return "number or phases";
+  }
+  return "";
+}
+
+std::string range_text(const Key& key) {
+  if (!key.choices.empty()) {
+    return std::string(key.choices);
+  }
+  if (!key.is_bounded()) {
+    return "";
+  }
+  const auto text = [&](double bound) {
+    if (key.type == KeyType::Duration) {
+      return format_duration(std::chrono::nanoseconds(static_cast<int64_t>(bound)));
+    }
+    return bound == std::floor(bound) && bound < 1e9 ? std::to_string(static_cast<int64_t>(bound))
+                                                     : toml_float(bound);
+  };
+  return key.max >= 1e9 ? text(key.min) + " or more" : text(key.min) + " to " + text(key.max);
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT
+//
+// Between a key's Node and its typed value, in both directions.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/config/nearest.h"
+#include "core/config/schema.h"
+#include "core/config/utf8.h"
+
+namespace ciuic::core {
+namespace {
+
+using Problems = std::vector<Problem>;
+
+struct Shape {
+  SchedulePhase::Shape shape;
+  std::string_view name;
+};
+constexpr std::array<Shape, 4> kShapes{{{SchedulePhase::Shape::Linear, "linear"},
+                                        {SchedulePhase::Shape::Constant, "constant"},
+                                        {SchedulePhase::Shape::Cosine, "cosine"},
+                                        {SchedulePhase::Shape::Step, "step"}}};
+
+std::string expected(const Key& key) {
+  const std::string range = range_text(key);
+  const std::string in_range = range.empty() ? "" : ", " + range;
+  switch (key.type) {
+    case KeyType::Boolean:
+      return "true or false";
+    case KeyType::Integer:
+      return "an integer" + in_range;
+    case KeyType::Count:
+      return "a count such as 200 or \"2B\"" + in_range;
+    case KeyType::Float:
+      return "a finite number" + in_range;
+    case KeyType::String:
+      return "a string";
+    case KeyType::Plugin:
+      return "the name of a plugin: letters, digits, - and _";
+    case KeyType::Choice:
+      return "one of " + range;
+    case KeyType::Strings:
+      return "a list of strings, such as [\"a\", \"b\"]";
+    case KeyType::Plugins:
+      return "a list of names of plugins, each once";
+    case KeyType::Duration:
+      return "a duration such as \"30s\" or \"10m\"" + in_range;
+    case KeyType::Interval:
+      return "\"50 steps\", \"1 epoch\", \"10m\" or \"never\"";
+    case KeyType::Schedule:
+      return "a finite number" + in_range + ", or a list of phases";
+  }
+  return "";
+}
+
+bool in_range(const Key& key, double value) {
+  return !key.is_bounded() || (value >= key.min && value <= key.max);
+}
+
+/// A string, or the text of an override that happens to look like a number.
+std::optional<std::string> text_of(const Node& node) {
+  if (const auto* text = node.string()) {
+    return *text;
+  }
+  const bool is_scalar = node.list() == nullptr && node.table() == nullptr;
+  return is_scalar && !node.raw.empty() ? std::optional(node.raw) : std::nullopt;
+}
+
+bool is_plain_text(std::string_view text) {
+  return text.find('\0') == std::string_view::npos && is_utf8(text);
+}
+
+bool is_plugin_name(std::string_view name) {
+  constexpr size_t kLongest = 64;
+  return !name.empty() && name.size() <= kLongest &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '_' || c == '-';
+         });
+}
+
+std::optional<double> number_of(const Node& node) {
+  if (const auto* whole = node.integer()) {
+    return static_cast<double>(*whole);
+  }
+  const auto* real = node.real();
+  return real != nullptr && std::isfinite(*real) ? std::optional(*real) : std::nullopt;
+}
+
+std::optional<int64_t> count_of(const Node& node) {
+  if (const auto* whole = node.integer()) {
+    return *whole;
+  }
+  const auto* text = node.string();
+  return text != nullptr ? parse_count(*text) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> strings_of(const Node& node) {
+  if (node.list() == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::string> strings;
+  for (const Node& element : *node.list()) {
+    const auto* text = element.string();
+    if (text == nullptr || text->empty() || !is_plain_text(*text)) {
+      return std::nullopt;
+    }
+    strings.push_back(*text);
+  }
+  return strings;
+}
+
+bool are_distinct_plugins(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  return std::all_of(names.begin(), names.end(), is_plugin_name) &&
+         std::adjacent_find(names.begin(), names.end()) == names.end();
+}
+
+// ---- phases ----
+
+bool parse_until(std::string_view text, SchedulePhase& phase) {
+  if (text == "end") {
+    phase.until = SchedulePhase::Until::End;
+    return true;
+  }
+  const size_t space = text.rfind(' ');
+  if (space == std::string_view::npos) {
+    return false;
+  }
+  const std::string_view unit = text.substr(space + 1);
+  const auto count = parse_count(text.substr(0, space));
+  const bool is_steps = unit == "steps" || unit == "step";
+  if (!count || (!is_steps && unit != "tokens" && unit != "token")) {
+    return false;
+  }
+  phase.until = is_steps ? SchedulePhase::Until::Steps : SchedulePhase::Until::Tokens;
+  phase.count = *count;
+  return true;
+}
+
+std::string until_text(const SchedulePhase& phase) {
+  switch (phase.until) {
+    case SchedulePhase::Until::End:
+      return "end";
+    case SchedulePhase::Until::Steps:
+      return std::to_string(phase.count) + " steps";
+    case SchedulePhase::Until::Tokens:
+      return format_count(phase.count) + " tokens";
+  }
+  return "";
+}
+
+bool parse_shape(std::string_view text, SchedulePhase& phase) {
+  for (const Shape& shape : kShapes) {
+    if (shape.name == text) {
+      phase.shape = shape.shape;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// One key of a phase. Returns what was expected, or "".
+std::string_view assign_phase_key(const Key& key, std::string_view name, const Node& node,
+                                  SchedulePhase& phase) {
+  const std::string text = node.string() != nullptr ? *node.string() : "";
+  if (name == "until") {
+    return parse_until(text, phase) ? "" : "\"20 steps\", \"2B tokens\" or \"end\"";
+  }
+  if (name == "shape") {
+    return parse_shape(text, phase) ? "" : "one of linear | constant | cosine | step";
+  }
+  const auto value = number_of(node);
+  phase.to = value.value_or(0);
+  return value && in_range(key, *value) ? "" : "a finite number, 0 or more";
+}
+
+std::optional<SchedulePhase> phase_of(const Key& key, const Node& node, const std::string& path,
+                                      Problems& problems) {
+  constexpr std::array<std::string_view, 3> kNames{"until", "to", "shape"};
+  const size_t before = problems.size();
+  if (node.table() == nullptr) {
+    problems.push_back(value_problem(path, node, "a phase: { until, to, shape }"));
+    return std::nullopt;
+  }
+  SchedulePhase phase;
+  for (const Entry& entry : *node.table()) {
+    if (std::find(kNames.begin(), kNames.end(), entry.key) == kNames.end()) {
+      problems.push_back(problem_at(
+          entry.node.where, path + "." + entry.key + " is no key" + suggestion(entry.key, kNames)));
+      continue;
+    }
+    const std::string_view wanted = assign_phase_key(key, entry.key, entry.node, phase);
+    if (!wanted.empty()) {
+      problems.push_back(value_problem(path + "." + entry.key, entry.node, wanted));
+    }
+  }
+  for (std::string_view name : kNames) {
+    if (node.find(name) == nullptr) {
+      problems.push_back(problem_at(node.where, path + "." + std::string(name) + " is missing"));
+    }
+  }
+  return problems.size() == before ? std::optional(phase) : std::nullopt;
+}
+
+/// Phases end one after another; nothing follows "end". Steps against tokens can be told only once
+/// a step's tokens are known.
+void check_order(const SchedulePhases& phases, const Node& node, const std::string& path,
+                 Problems& problems) {
+  int64_t last_steps = -1;
+  int64_t last_tokens = -1;
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const SchedulePhase& phase = phases[i];
+    const Where& where = (*node.list())[i].where;
+    const std::string name = path + "[" + std::to_string(i) + "]";
+    if (i > 0 && phases[i - 1].until == SchedulePhase::Until::End) {
+      problems.push_back(
+          problem_at(where, name + " has no effect: the phase before it lasts until the end"));
+      continue;
+    }
+    if (phase.until == SchedulePhase::Until::End) {
+      continue;
+    }
+    int64_t& last = phase.until == SchedulePhase::Until::Steps ? last_steps : last_tokens;
+    if (phase.count <= last || (phase.count == 0 && i > 0)) {
+      problems.push_back(problem_at(
+          where, name + ": until " + until_text(phase) + " is not after the phase before it"));
+    }
+    last = phase.count;
+  }
+}
+
+std::optional<SchedulePhases> phases_of(const Key& key, const Node& node, Problems& problems) {
+  const size_t before = problems.size();
+  if (const auto value = number_of(node); value && in_range(key, *value)) {
+    return SchedulePhases{{SchedulePhase::Until::End, 0, *value, SchedulePhase::Shape::Constant}};
+  }
+  if (node.list() == nullptr || node.list()->empty()) {
+    problems.push_back(value_problem(key.path(), node, expected(key)));
+    return std::nullopt;
+  }
+  SchedulePhases phases;
+  for (size_t i = 0; i < node.list()->size(); ++i) {
+    const std::string path = key.path() + "[" + std::to_string(i) + "]";
+    if (const auto phase = phase_of(key, (*node.list())[i], path, problems)) {
+      phases.push_back(*phase);
+    }
+  }
+  if (problems.size() == before) {
+    check_order(phases, node, key.path(), problems);
+  }
+  return problems.size() == before ? std::optional(phases) : std::nullopt;
+}
+
+std::string phases_text(const SchedulePhases& phases) {
+  if (phases.size() == 1 && phases[0].until == SchedulePhase::Until::End &&
+      phases[0].shape == SchedulePhase::Shape::Constant) {
+    return toml_float(phases[0].to);
+  }
+  std::string text;
+  for (const SchedulePhase& phase : phases) {
+    const auto shape = std::find_if(kShapes.begin(), kShapes.end(),
+                                    [&](const Shape& s) { return s.shape == phase.shape; });
+    text += (text.empty() ? "" : ", ") + std::string("{ until = ") +
+            toml_string(until_text(phase)) + ", to = " + toml_float(phase.to) +
+            ", shape = " + toml_string(shape->name) + " }";
+  }
+  return "[" + text + "]";
+}
+
+// ---- node to value: one overload per type of member ----
+
+class Assign {
+ public:
+  Assign(const Key& key, const Node& node, Problems& problems)
+      : key_(key), node_(node), problems_(problems) {}
+
+  void operator()(bool* out) const {
+    node_.boolean() != nullptr ? void(*out = *node_.boolean()) : refuse();
+  }
+  void operator()(int64_t* out) const {
+    const auto value = key_.type == KeyType::Count  ? count_of(node_)
+                       : node_.integer() != nullptr ? std::optional(*node_.integer())
+                                                    : std::nullopt;
+    value&& in_range(key_, static_cast<double>(*value)) ? void(*out = *value) : refuse();
+  }
+  void operator()(std::optional<int64_t>* out) const {
+    const auto value = count_of(node_);
+    value&& in_range(key_, static_cast<double>(*value)) ? void(*out = value) : refuse();
+  }
+  void operator()(double* out) const {
+    const auto value = number_of(node_);
+    value&& in_range(key_, *value) ? void(*out = *value) : refuse();
+  }
+  void operator()(std::string* out) const {
+    const auto text = text_of(node_);
+    if (!text || !is_plain_text(*text) ||
+        (key_.type == KeyType::Plugin && !is_plugin_name(*text))) {
+      return refuse();
+    }
+    const auto choices = choices_of(key_);
+    if (!choices.empty() && std::find(choices.begin(), choices.end(), *text) == choices.end()) {
+      return refuse(suggestion(*text, choices));
+    }
+    *out = *text;
+  }
+  void operator()(std::vector<std::string>* out) const {
+    const auto strings = strings_of(node_);
+    if (!strings || (key_.type == KeyType::Plugins && !are_distinct_plugins(*strings))) {
+      return refuse();
+    }
+    *out = *strings;
+  }
+  void operator()(std::chrono::nanoseconds* out) const {
+    const auto duration =
+        node_.string() != nullptr ? parse_duration(*node_.string()) : std::nullopt;
+    duration&& in_range(key_, static_cast<double>(duration->count())) ? void(*out = *duration)
+                                                                      : refuse();
+  }
+  void operator()(Interval* out) const {
+    const auto interval =
+        node_.string() != nullptr ? parse_interval(*node_.string()) : std::nullopt;
+    interval ? void(*out = *interval) : refuse();
+  }
+  void operator()(SchedulePhases* out) const {
+    if (const auto phases = phases_of(key_, node_, problems_)) {
+      *out = *phases;
+    }
+  }
+
+ private:
+  void refuse(const std::string& hint = "") const {
+    problems_.push_back(value_problem(key_.path(), node_, expected(key_) + hint));
+  }
+
+  const Key& key_;
+  const Node& node_;
+  Problems& problems_;
+};
+
+// ---- value to text ----
+
+class Text {
+ public:
+  explicit Text(const Key& key) : key_(key) {}
+
+  std::string operator()(const bool* v) const { return *v ? "true" : "false"; }
+  std::string operator()(const int64_t* v) const { return std::to_string(*v); }
+  std::string operator()(const std::optional<int64_t>* v) const {
+    return *v ? std::to_string(**v) : key_example();
+  }
+  std::string operator()(const double* v) const { return toml_float(*v); }
+  std::string operator()(const std::string* v) const { return toml_string(*v); }
+  std::string operator()(const std::vector<std::string>* v) const {
+    std::string text;
+    for (const std::string& s : *v) {
+      text += (text.empty() ? "" : ", ") + toml_string(s);
+    }
+    return "[" + text + "]";
+  }
+  std::string operator()(const std::chrono::nanoseconds* v) const {
+    return toml_string(format_duration(*v));
+  }
+  std::string operator()(const Interval* v) const { return toml_string(format_interval(*v)); }
+  std::string operator()(const SchedulePhases* v) const { return phases_text(*v); }
+
+ private:
+  [[nodiscard]] std::string key_example() const { return std::string(key_.example); }
+
+  const Key& key_;
+};
+
+/// At most so many bytes, cut between characters.
+std::string shortened(std::string text) {
+  constexpr size_t kLongest = 60;
+  if (text.size() <= kLongest) {
+    return text;
+  }
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return text.substr(0, end) + "...";
+}
+
+}  // namespace
+
+Problem value_problem(std::string_view path, const Node& node, std::string_view wanted) {
+  return problem_at(node.where, std::string(path) + ": got " + shortened(node.text()) +
+                                    ", expected " + std::string(wanted));
+}
+
+void assign(const Key& key, const Node& node, RunConfig& config, std::vector<Problem>& problems) {
+  std::visit(Assign(key, node, problems), key.slot(config));
+}
+
+std::string value_text(const Key& key, const RunConfig& config) {
+  return std::visit(Text(key), key.slot(const_cast<RunConfig&>(config)));
+}
+
+}  // namespace ciuic::core
