@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The paths of causal attention against each other, over lengths that fill blocks, end inside them, and are shorter.
+#include "core/model/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include "core/model/kernels/blocked_attention.h"
+#include "tests/model/test_model.h"
+
+namespace ciuic::core::testing {
+namespace {
+
+struct Case {
+  int64_t batch, tokens, heads, key_dim, value_dim;
+};
+
+struct Outcome {
+  at::Tensor out, dq, dk, dv;
+};
+
+Outcome run(AttentionPath path, const Case& c, at::ScalarType dtype) {
+  const at::Tensor q = normal("q", {c.batch, c.tokens, c.heads, c.key_dim}, 1.0, dtype);
+  const at::Tensor k = normal("k", {c.batch, c.tokens, c.heads, c.key_dim}, 1.0, dtype);
+  // Values lie behind the position-free keys in one tensor, as MLA leaves them.
+  const at::Tensor kv = normal("kv", {c.batch, c.tokens, c.heads, 3 + c.value_dim}, 1.0, dtype);
+  const at::Tensor dout = normal("dout", {c.batch, c.tokens, c.heads, c.value_dim}, 1.0, dtype);
+  AttentionTape tape;
+  const at::Tensor out = attention_forward(path, q, k, kv.narrow(3, 3, c.value_dim), &tape);
+  EXPECT_TRUE(out.is_contiguous());
+  const AttentionGradient g = attention_backward(path, dout, tape);
+  EXPECT_FALSE(tape.q_BTHd.defined());
+  return {out, g.dq_BTHd, g.dk_BTHd, g.dv_BTHd};
+}
+
+class Attention : public ::testing::TestWithParam<Case> {};
+
+void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
+  EXPECT_LT(relative_error(a.out, b.out), tolerance);
+  EXPECT_LT(relative_error(a.dq, b.dq), tolerance);
+  EXPECT_LT(relative_error(a.dk, b.dk), tolerance);
+  EXPECT_LT(relative_error(a.dv, b.dv), tolerance);
+}
+
+TEST_P(Attention, PathsAgree) {
+  // Softmax and sums in another order: some 10 units in the last place.
+  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-13}, {at::kFloat, 2e-6}, {at::kBFloat16, 2e-2}}) {
+    const Outcome plain = run(AttentionPath::Reference, GetParam(), dtype);
+    if (kernels::has_blocked_attention(dtype)) {
+      const Outcome blocked = run(AttentionPath::Blocked, GetParam(), dtype);
+      expect_close(blocked, plain, tolerance);
+      const Outcome again = run(AttentionPath::Blocked, GetParam(), dtype);
+      EXPECT_TRUE(same_bits(blocked.out, again.out) && same_bits(blocked.dq, again.dq));
+      EXPECT_TRUE(same_bits(blocked.dk, again.dk) && same_bits(blocked.dv, again.dv));
+    }
+    if (GetParam().value_dim <= GetParam().key_dim) {
+      expect_close(run(AttentionPath::Fused, GetParam(), dtype), plain, tolerance);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
+                         ::testing::Values(Case{1, 1, 1, 4, 4}, Case{2, 7, 3, 12, 6}, Case{1, 64, 2, 48, 32},
+                                           Case{2, 129, 2, 24, 16}, Case{1, 300, 1, 16, 24}));
+
+}  // namespace
+}  // namespace ciuic::core::testing
