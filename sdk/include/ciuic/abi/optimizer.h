@@ -33,7 +33,7 @@ typedef struct ciuic_param {
   const int64_t *global_shape, *offset; /* ... the logical parameter */
   int64_t num_elements;
   int64_t granule; /* shards start and end on multiples of it: 1, a quantisation block, a matrix */
-  double weight_decay, lr_scale;
+  double weight_decay, lr_scale; /* factors on the rule's own decay and on the step's lr; 1 by default */
 } ciuic_param;
 
 /* One state tensor per parameter: each granule of the parameter has per_granule state elements (1 and 1: moments; 256 and 1:
@@ -47,13 +47,15 @@ typedef struct ciuic_state_spec {
   double initial;
 } ciuic_state_spec;
 
-/* A range of one parameter. Where granule is 1 it may run on into neighbours with equal hyperparameters. */
+/* A range of one parameter. Where granule is 1 it may run on into neighbours with equal hyperparameters.
+ * weight_decay is param.weight_decay times the step's weight_decay_scale, 1 by default: the rule multiplies it by its own
+ * option. lr and grad_scale are final. */
 typedef struct ciuic_update {
   uint32_t struct_size, flags;
   const ciuic_param* param;
   int64_t begin, num_elements;
   uint64_t update, seed; /* applied updates, from 1; seed for stochastic rounding, used with the element's index */
-  double lr, weight_decay, grad_scale; /* final values; gradient = grad * grad_scale (unscale and clip in one) */
+  double lr, weight_decay, grad_scale; /* gradient = grad * grad_scale: unscale and clip in one */
   const ciuic_tensor *grad, *master, *value; /* one-dimensional, any float dtypes; master NULL: value is the master */
   const ciuic_tensor* const* state;          /* in state_spec's order */
   uint32_t num_state, reserved;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Loops for the compiler to vectorise; one copy per vector width, chosen when the library is
+// loaded.
+#include "kernel.h"
+
+#include <cmath>
+#include <cstring>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define CIUIC_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define CIUIC_VECTOR_CLONES
+#endif
+
+namespace ciuic::plugins::adamw {
+
+// Decoupled Weight Decay Regularization (arXiv:1711.05101), algorithm 2, in the order of operations
+// of torch.optim.AdamW:
+//   p *= 1 - lr wd;  m = lerp(m, g, 1 - beta1);  v = beta2 v + (1 - beta2) g g
+//   p -= lr / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+CIUIC_VECTOR_CLONES
+void update(const Scalars& s, int64_t count, const float* __restrict grad, float* __restrict value,
+            float* __restrict exp_avg, float* __restrict exp_avg_sq) {
+  const Scalars c = s;
+  // torch's lerp starts from the nearer end.
+  const bool from_start = c.one_minus_beta1 < 0.5F;
+  const float toward = from_start ? c.one_minus_beta1 : 1.0F - c.one_minus_beta1;
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = grad[i] * c.grad_scale;
+    const float m0 = exp_avg[i];
+    const float m = from_start ? m0 + toward * (g - m0) : g - toward * (g - m0);
+    const float v = exp_avg_sq[i] * c.beta2 + c.one_minus_beta2 * g * g;
+    const float denominator = std::sqrt(v) / c.correction2 + c.epsilon;
+    exp_avg[i] = m;
+    exp_avg_sq[i] = v;
+    value[i] = value[i] * c.decay + c.step_size * m / denominator;
+  }
+}
+
+CIUIC_VECTOR_CLONES
+void to_bf16(int64_t count, const float* __restrict in, uint16_t* __restrict out) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, in + i, sizeof(bits));
+    const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    const uint32_t quiet = (bits >> 16) | 0x40U;
+    out[i] = static_cast<uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
+  }
+}
+
+CIUIC_VECTOR_CLONES
+void from_bf16(int64_t count, const uint16_t* __restrict in, float* __restrict out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = uint32_t{in[i]} << 16;
+    std::memcpy(out + i, &bits, sizeof(bits));
+  }
+}
+
+}  // namespace ciuic::plugins::adamw
