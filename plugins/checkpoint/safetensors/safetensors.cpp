@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// safetensors: models as the rest of the world reads them. A uri that ends in .safetensors is one file, whose keys are the
+// tensors' names as they stand; any other is a Hugging Face folder, config.json and model.safetensors (or, for reading,
+// model.safetensors.index.json and its files), whose keys are value/<name> and the blob "config.json".
+//
+// Format: https://github.com/huggingface/safetensors#format. It holds values only and no checksums: "sharded" is for training.
+#include <ciuic/checkpoint.hpp>
+#include <ciuic/error.hpp>
+
+#include "load.h"
+#include "save.h"
+
+namespace ciuic::plugins::safetensors {
+
+class Safetensors final : public Checkpoint {
+ public:
+  static constexpr const char* name = "safetensors";
+  static constexpr const char* version = "0.1.0";
+  static constexpr const char* license = "MIT";
+  static constexpr const char* summary = "Safetensors files and Hugging Face model folders";
+  inline static const auto options = option_table(
+      option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
+                      "How long a rank waits at a commit for rank 0 to have written"));
+
+  explicit Safetensors(const Context& context)
+      : Checkpoint(context), timeout_ns_(context.options().i64("timeout")) {}
+
+  std::unique_ptr<Archive> begin(const ciuic_save_request& request) override {
+    return std::make_unique<Save>(host(), request, timeout_ns_);
+  }
+
+  /// Not collective: each rank reads what it needs.
+  std::unique_ptr<Archive> open(std::string_view uri) override {
+    return std::make_unique<Load>(host(), checkpoint::path_of_uri(uri));
+  }
+
+  void remove(std::string_view uri) override;
+
+ private:
+  int64_t timeout_ns_;
+};
+
+/// Only what this plugin can read is removed, and a folder is moved out of the way first.
+void Safetensors::remove(std::string_view uri) {
+  const checkpoint::Files files(host());
+  const std::string path = checkpoint::path_of_uri(uri);
+  if (means_file(path)) {
+    files.remove(path, false);
+    return;
+  }
+  (void)Load(host(), path);
+  const std::string aside = path + ".removed";
+  files.remove_if_there(aside, true);
+  files.rename(path, aside);
+  files.sync_directory(checkpoint::parent_of(path));
+  files.remove(aside, true);
+}
+
+}  // namespace ciuic::plugins::safetensors
+
+CIUIC_PLUGINS(ciuic::plugins::safetensors::Safetensors)
