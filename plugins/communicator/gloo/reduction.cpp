@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+#include "reduction.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include <c10/util/Half.h>
+
+#include <ciuic/view.hpp>
+
+namespace ciuic::plugins::gloo {
+namespace {
+
+constexpr int64_t kBlock = 1024;  // elements: the working set of a block stays in the first-level caches
+
+float bf16_to_f32(uint16_t bits) {
+  const uint32_t wide = uint32_t{bits} << 16;
+  float out = 0;
+  std::memcpy(&out, &wide, sizeof(out));
+  return out;
+}
+
+uint16_t f32_to_bf16(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  const uint32_t quiet = (bits >> 16) | 0x40U;
+  return static_cast<uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
+}
+
+/// a = a op b.
+template <typename T, typename Op>
+void combine(T* __restrict a, const T* __restrict b, int64_t n, Op op) {
+  for (int64_t i = 0; i < n; ++i) {
+    a[i] = op(a[i], b[i]);
+  }
+}
+
+template <typename T>
+T wrapping_sum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <typename T>
+T wrapping_product(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+template <typename T>
+void combine(uint32_t reduce, T* a, const T* b, int64_t n) {
+  switch (reduce) {
+    case CIUIC_REDUCE_MIN:
+      return combine(a, b, n, [](T x, T y) { return y < x || y != y ? y : x; });
+    case CIUIC_REDUCE_MAX:
+      return combine(a, b, n, [](T x, T y) { return y > x || y != y ? y : x; });
+    case CIUIC_REDUCE_PROD:
+      return combine(a, b, n, wrapping_product<T>);
+    default:
+      return combine(a, b, n, wrapping_sum<T>);
+  }
+}
+
+template <typename T>
+void divide_all(T* data, int64_t n, int divisor) {
+  for (int64_t i = 0; i < n; ++i) {
+    data[i] /= static_cast<T>(divisor);
+  }
+}
+
+/// T is the type of the arithmetic; load and store move n elements between it and the tensors' type.
+template <typename T, typename Load, typename Store>
+void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts, int64_t n, int64_t width,
+                   void* out, Load load, Store store) {
+  std::vector<T> rows(static_cast<size_t>(std::min(n, kBlock) * num_parts));
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = std::min(kBlock, n - begin);
+    const auto row = [&](int p) { return rows.data() + p * count; };
+    for (int p = 0; p < num_parts; ++p) {
+      load(parts + p * stride_bytes + begin * width, row(p), count);
+    }
+    for (int step = 1; step < num_parts; step *= 2) {
+      for (int p = 0; p + step < num_parts; p += 2 * step) {
+        combine(reduce, row(p), row(p + step), count);
+      }
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+      if (reduce == CIUIC_REDUCE_AVG) {
+        divide_all(row(0), count, num_parts);
+      }
+    }
+    store(row(0), static_cast<char*>(out) + begin * width, count);
+  }
+}
+
+template <typename T>
+void reduce_plain(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts, int64_t n, void* out) {
+  const auto load = [](const char* from, T* to, int64_t count) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+  };
+  const auto store = [](const T* from, char* to, int64_t count) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+  };
+  reduce_blocks<T>(reduce, parts, stride_bytes, num_parts, n, sizeof(T), out, load, store);
+}
+
+/// Flips the magnitude bits of negative numbers: floats in two's complement order. Its own inverse.
+template <typename Int>
+Int flip(Int bits) {
+  return bits ^ ((bits >> (sizeof(Int) * 8 - 1)) & std::numeric_limits<Int>::max());
+}
+
+template <typename Float, typename Int>
+void to_keys(Int nan_key, char* data, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    Float value;
+    Int bits;
+    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof(value)), sizeof(value));
+    std::memcpy(&bits, &value, sizeof(bits));
+    bits = value != value ? nan_key : flip(bits);
+    std::memcpy(data + i * static_cast<int64_t>(sizeof(bits)), &bits, sizeof(bits));
+  }
+}
+
+template <typename Int>
+void from_keys(char* data, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    Int bits;
+    std::memcpy(&bits, data + i * static_cast<int64_t>(sizeof(bits)), sizeof(bits));
+    bits = flip(bits);
+    std::memcpy(data + i * static_cast<int64_t>(sizeof(bits)), &bits, sizeof(bits));
+  }
+}
+
+}  // namespace
+
+bool is_narrow(ciuic_dtype dtype) { return same(dtype, kF16) || same(dtype, kBF16); }
+
+bool is_float(ciuic_dtype dtype) { return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64); }
+
+void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
+                  int64_t num_elements, void* out) {
+  if (is_narrow(dtype)) {
+    const auto load = [dtype](const char* from, float* to, int64_t count) { widen(dtype, from, to, count); };
+    const auto store = [dtype](const float* from, char* to, int64_t count) { narrow(dtype, from, to, count); };
+    return reduce_blocks<float>(reduce, parts, stride_bytes, num_parts, num_elements, 2, out, load, store);
+  }
+  if (same(dtype, kF32)) {
+    return reduce_plain<float>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+  }
+  if (same(dtype, kF64)) {
+    return reduce_plain<double>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+  }
+  if (same(dtype, kI32)) {
+    return reduce_plain<int32_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+  }
+  if (same(dtype, kI64)) {
+    return reduce_plain<int64_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+  }
+  return reduce_plain<uint8_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+}
+
+void divide_(ciuic_dtype dtype, void* data, int64_t num_elements, int divisor) {
+  if (same(dtype, kF64)) {
+    divide_all(static_cast<double*>(data), num_elements, divisor);
+  } else {
+    divide_all(static_cast<float*>(data), num_elements, divisor);
+  }
+}
+
+void to_order_keys_(ciuic_dtype dtype, uint32_t reduce, void* data, int64_t num_elements) {
+  const bool max = reduce == CIUIC_REDUCE_MAX;
+  auto* bytes = static_cast<char*>(data);
+  if (same(dtype, kF64)) {
+    using Limits = std::numeric_limits<int64_t>;
+    to_keys<double, int64_t>(max ? Limits::max() : Limits::min(), bytes, num_elements);
+  } else {
+    using Limits = std::numeric_limits<int32_t>;
+    to_keys<float, int32_t>(max ? Limits::max() : Limits::min(), bytes, num_elements);
+  }
+}
+
+void from_order_keys_(ciuic_dtype dtype, void* data, int64_t num_elements) {
+  auto* bytes = static_cast<char*>(data);
+  if (same(dtype, kF64)) {
+    from_keys<int64_t>(bytes, num_elements);
+  } else {
+    from_keys<int32_t>(bytes, num_elements);
+  }
+}
+
+void widen(ciuic_dtype dtype, const void* in, float* out, int64_t num_elements) {
+  const auto* bits = static_cast<const uint16_t*>(in);
+  if (same(dtype, kBF16)) {
+    std::transform(bits, bits + num_elements, out, bf16_to_f32);
+  } else {
+    std::transform(bits, bits + num_elements, out, c10::detail::fp16_ieee_to_fp32_value);
+  }
+}
+
+void narrow(ciuic_dtype dtype, const float* in, void* out, int64_t num_elements) {
+  auto* bits = static_cast<uint16_t*>(out);
+  if (same(dtype, kBF16)) {
+    std::transform(in, in + num_elements, bits, f32_to_bf16);
+  } else {
+    std::transform(in, in + num_elements, bits, c10::detail::fp16_ieee_from_fp32_value);
+  }
+}
+
+}  // namespace ciuic::plugins::gloo
