@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/model/gate_up.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
+
+#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -33,24 +33,20 @@ at::Tensor GateUp::empty_output(int64_t rows) const { return at::empty({rows, 2 
 
 void GateUp::forward_out(const at::Tensor& out, const at::Tensor& x) const {
   if (joint_.value.defined()) {
-    at::Tensor target = out;
-    at::mm_out(target, x, joint_.value.t());
+    product_out(out, x, joint_.value.t());
     return;
   }
-  at::Tensor gate = out.narrow(1, 0, width_);
-  at::Tensor up = out.narrow(1, width_, width_);
-  at::mm_out(gate, x, gate_.value.t());
-  at::mm_out(up, x, up_.value.t());
+  product_out(out.narrow(1, 0, width_), x, gate_.value.t());
+  product_out(out.narrow(1, width_, width_), x, up_.value.t());
 }
 
 void GateUp::backward_out(const at::Tensor& dx, const at::Tensor& dout) const {
-  at::Tensor target = dx;
   if (joint_.value.defined()) {
-    at::mm_out(target, dout, joint_.value);
+    product_out(dx, dout, joint_.value);
     return;
   }
-  at::mm_out(target, dout.narrow(1, 0, width_), gate_.value);
-  at::addmm_out(target, target, dout.narrow(1, width_, width_), up_.value);
+  product_out(dx, dout.narrow(1, 0, width_), gate_.value);
+  product_out(dx, dout.narrow(1, width_, width_), up_.value, /*adds=*/true);
 }
 
 void GateUp::accumulate_gradients(const at::Tensor& dout, const at::Tensor& x) const {

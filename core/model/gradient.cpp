@@ -2,23 +2,18 @@
 // Products and sums into gradient views.
 #include "core/model/gradient.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
+#include "core/model/product.h"
 namespace ciuic::core {
 
 void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const at::Tensor& x_NI) {
   if (!parameter.grad.defined()) {
     return;
   }
-  at::Tensor grad = parameter.grad;
   const at::Tensor dy_ON = dy_NO.t();
-  if (grad.scalar_type() != dy_NO.scalar_type()) {
-    accumulate(parameter, at::mm(dy_ON, x_NI));  // no CPU product of bf16 has an f32 result
-  } else if (parameter.overwrite) {
-    at::mm_out(grad, dy_ON, x_NI);
+  if (parameter.grad.scalar_type() != dy_NO.scalar_type()) {
+    accumulate(parameter, product(dy_ON, x_NI));  // no CPU product of bf16 has an f32 result
   } else {
-    at::addmm_out(grad, grad, dy_ON, x_NI);
+    product_out(parameter.grad, dy_ON, x_NI, /*adds=*/!parameter.overwrite);
   }
 }
 

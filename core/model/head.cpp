@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <ciuic/error.hpp>
 
 #include "core/model/kernels/cross_entropy.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -65,11 +65,10 @@ HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
     const at::Tensor normed = normed_ND.narrow(0, first, count);
-    const at::Tensor logits = at::mm(normed, weights[kHead].value.t());
+    const at::Tensor logits = product(normed, weights[kHead].value.t());
     out.loss_sum += sum_of(kernels::cross_entropy_backward_(logits, targets_N.narrow(0, first, count), seed));
     accumulate_product(for_chunk(weights[kHead], first == 0), logits, normed);
-    at::Tensor dnormed = dnormed_ND.narrow(0, first, count);
-    at::mm_out(dnormed, logits, weights[kHead].value);
+    product_out(dnormed_ND.narrow(0, first, count), logits, weights[kHead].value);
   }
   accumulate(weights[kNorm], kernels::rms_norm_backward_out(out.dhidden.flatten(0, -2), dnormed_ND, x_ND, rstd_N,
                                                             weights[kNorm].value, {}));
@@ -84,7 +83,7 @@ HeadLoss Head::loss(Bindings weights, const at::Tensor& hidden, const at::Tensor
   const int64_t chunk = chunk_tokens(static_cast<int64_t>(x_ND.element_size()));
   for (int64_t first = 0; first < x_ND.size(0); first += chunk) {
     const int64_t count = std::min(chunk, x_ND.size(0) - first);
-    const at::Tensor logits = at::mm(normed_ND.narrow(0, first, count), weights[kHead].value.t());
+    const at::Tensor logits = product(normed_ND.narrow(0, first, count), weights[kHead].value.t());
     out.loss_sum += sum_of(kernels::cross_entropy(logits, targets_N.narrow(0, first, count)));
   }
   return out;
@@ -94,7 +93,7 @@ at::Tensor Head::logits(Bindings weights, const at::Tensor& hidden) const {
   const at::Tensor normed_ND = kernels::rms_norm(hidden.flatten(0, -2), weights[kNorm].value, epsilon_).y_ND;
   std::vector<int64_t> shape(hidden.sizes().begin(), hidden.sizes().end());
   shape.back() = vocab_size_;
-  return at::mm(normed_ND, weights[kHead].value.t()).view(shape);
+  return product(normed_ND, weights[kHead].value.t()).view(shape);
 }
 
 }  // namespace ciuic::core

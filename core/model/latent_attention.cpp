@@ -3,13 +3,12 @@
 
 #include <utility>
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
 
 #include "core/model/kernels/mla_heads.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -20,7 +19,7 @@ constexpr double kLatentEpsilon = 1e-6;
 // Positions of the parameters within the block.
 enum Weight { kQueryDown, kQueryNorm, kQueryUp, kLatentDown, kLatentNorm, kLatentUp, kOutput };
 
-at::Tensor project(const at::Tensor& x, const Bound& weight) { return at::mm(x, weight.value.t()); }
+at::Tensor project(const at::Tensor& x, const Bound& weight) { return product(x, weight.value.t()); }
 
 kernels::Angles angles_of(const Rotary& rotary, int64_t num_positions) {
   return {rotary.cosine(), rotary.sine(), num_positions};
@@ -66,7 +65,7 @@ at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND, co
     tape->kv_latent_rstd_N = latent_rstd;
     tape->kv_latent_normed_NC = latent_normed;
   }
-  return at::addmm(residual_ND, out.view({rows, num_heads_ * v_dim_}), weights[kOutput].value.t());
+  return add_product(residual_ND, out.view({rows, num_heads_ * v_dim_}), weights[kOutput].value.t());
 }
 
 at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, int64_t num_sequences,
@@ -77,7 +76,7 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   const kernels::Angles angles = angles_of(rotary, tokens);
 
   accumulate_product(weights[kOutput], dy_ND, saved.attention.out_BTHd.view({rows, num_heads_ * v_dim_}));
-  const at::Tensor dout = at::mm(dy_ND, weights[kOutput].value).view({num_sequences, tokens, num_heads_, v_dim_});
+  const at::Tensor dout = product(dy_ND, weights[kOutput].value).view({num_sequences, tokens, num_heads_, v_dim_});
   const AttentionPath path = best_attention_path(saved.attention.q_BTHd, saved.attention.v_BTHd);
   const auto [dq_BTHd, dk_BTHd, dv_BTHd] = attention_backward(path, dout, saved.attention);
 
@@ -86,13 +85,13 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   kernels::rotate_queries_backward_(dq, angles);
   const at::Tensor dq_flat = dq.view({rows, -1});
   accumulate_product(weights[kQueryUp], dq_flat, saved.query_latent_normed_NQ);
-  const at::Tensor dquery_normed = at::mm(dq_flat, weights[kQueryUp].value);
+  const at::Tensor dquery_normed = product(dq_flat, weights[kQueryUp].value);
   const at::Tensor dquery_latent = at::empty_like(saved.query_latent_NQ);
   accumulate(weights[kQueryNorm],
              kernels::rms_norm_backward_out(dquery_latent, dquery_normed, saved.query_latent_NQ,
                                             saved.query_latent_rstd_N, weights[kQueryNorm].value, {}));
   accumulate_product(weights[kQueryDown], dquery_latent, saved.x_ND);
-  at::Tensor dx_ND = at::mm(dquery_latent, weights[kQueryDown].value);
+  at::Tensor dx_ND = product(dquery_latent, weights[kQueryDown].value);
 
   // Keys and values: their gradients meet in one matrix, and so do latent and shared rotary part.
   const at::Tensor dkv = at::empty({rows, num_heads_, nope_dim_ + v_dim_}, dy_ND.options());
@@ -101,13 +100,14 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   dkv.narrow(2, nope_dim_, v_dim_).copy_(dv_BTHd.flatten(0, 1));
   const at::Tensor dkv_flat = dkv.view({rows, -1});
   accumulate_product(weights[kLatentUp], dkv_flat, saved.kv_latent_normed_NC);
-  const at::Tensor dlatent_normed = at::mm(dkv_flat, weights[kLatentUp].value);
+  const at::Tensor dlatent_normed = product(dkv_flat, weights[kLatentUp].value);
   accumulate(weights[kLatentNorm],
              kernels::rms_norm_backward_out(dlatent_rope.narrow(1, 0, kv_latent_dim_), dlatent_normed,
                                             saved.kv_latent_rope_NC.narrow(1, 0, kv_latent_dim_),
                                             saved.kv_latent_rstd_N, weights[kLatentNorm].value, {}));
   accumulate_product(weights[kLatentDown], dlatent_rope, saved.x_ND);
-  return at::addmm_out(dx_ND, dx_ND, dlatent_rope, weights[kLatentDown].value);
+  product_out(dx_ND, dlatent_rope, weights[kLatentDown].value, /*adds=*/true);
+  return dx_ND;
 }
 
 }  // namespace ciuic::core

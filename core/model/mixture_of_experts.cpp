@@ -5,12 +5,12 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "core/model/gate_up.h"
 #include "core/model/kernels/expert_rows.h"
 #include "core/model/kernels/swiglu.h"
+#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -60,8 +60,7 @@ at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND, c
   const at::Tensor activation_RI = kernels::swiglu(gate_up_RI);
   const at::Tensor& y_RD = x_RD;  // the gathered inputs are used up: their memory takes the outputs
   for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    at::Tensor y = y_RD.narrow(0, first, rows);
-    at::mm_out(y, activation_RI.narrow(0, first, rows), expert[2].value.t());
+    product_out(y_RD.narrow(0, first, rows), activation_RI.narrow(0, first, rows), expert[2].value.t());
   });
 
   at::Tensor out_ND = has_shared_ ? swiglu_mlp_forward(shared_weights(weights, rule_.num_experts), x_ND, residual_ND,
@@ -87,8 +86,7 @@ at::Tensor MixtureOfExperts::backward(Bindings weights, const at::Tensor& dy_ND,
   const at::Tensor dy_RD = kernels::gather_rows(dy_ND, plan.token_of_row_R);
   const at::Tensor da_RI = at::empty({plan.num_rows(), gate_up_RI.size(1) / 2}, dy_ND.options());
   for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    at::Tensor da = da_RI.narrow(0, first, rows);
-    at::mm_out(da, dy_RD.narrow(0, first, rows), expert[2].value);
+    product_out(da_RI.narrow(0, first, rows), dy_RD.narrow(0, first, rows), expert[2].value);
   });
   const at::Tensor weights_R =
       kernels::choices_to_rows(saved.routing.weights_NK, plan.row_of_choice_NK, plan.num_rows());

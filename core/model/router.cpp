@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "core/model/router.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/expert_choice.h"
+#include "core/model/product.h"
 
 namespace ciuic::core {
 
@@ -29,7 +27,7 @@ at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routin
 
 Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND, const at::Tensor& bias_E) {
   const at::ScalarType dtype = kernels::accumulate_dtype(x_ND.scalar_type());
-  return choose_experts(rule, at::mm(x_ND.to(dtype), gate.value.to(dtype).t()), bias_E);
+  return choose_experts(rule, product(x_ND.to(dtype), gate.value.to(dtype).t()), bias_E);
 }
 
 void router_backward_(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND, const Routing& routing,
@@ -37,11 +35,10 @@ void router_backward_(const RouterRule& rule, const Bound& gate, const at::Tenso
   const at::ScalarType dtype = kernels::accumulate_dtype(x_ND.scalar_type());
   const at::Tensor dlogits_NE = choose_experts_backward(rule, routing, dweights_NK);
   accumulate_product(gate, dlogits_NE, x_ND.to(dtype));
-  at::Tensor dx = dx_ND;
-  if (dx.scalar_type() == dtype) {
-    at::addmm_out(dx, dx, dlogits_NE, gate.value.to(dtype));
+  if (dx_ND.scalar_type() == dtype) {
+    product_out(dx_ND, dlogits_NE, gate.value.to(dtype), /*adds=*/true);
   } else {
-    dx.add_(at::mm(dlogits_NE, gate.value.to(dtype)));
+    dx_ND.add_(product(dlogits_NE, gate.value.to(dtype)));
   }
 }
 

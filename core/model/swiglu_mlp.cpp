@@ -3,12 +3,11 @@
 
 #include <utility>
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
 
 #include "core/model/gate_up.h"
 #include "core/model/kernels/swiglu.h"
+#include "core/model/product.h"
 
 namespace ciuic::core {
 
@@ -21,13 +20,13 @@ at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND, const at
   if (tape != nullptr) {
     *tape = {x_ND, hidden_NI};
   }
-  return at::addmm(residual_ND, activation_NI, weights[2].value.t());
+  return add_product(residual_ND, activation_NI, weights[2].value.t());
 }
 
 at::Tensor swiglu_mlp_backward(Bindings weights, const at::Tensor& dy_ND, SwigluTape& tape) {
   const auto [x_ND, gate_up_NI] = std::exchange(tape, {});
   const Bound& down = weights[2];
-  const at::Tensor activation_NI = at::mm(dy_ND, down.value);         // d loss / d activation, until
+  const at::Tensor activation_NI = product(dy_ND, down.value);        // d loss / d activation, until
   kernels::swiglu_backward_(gate_up_NI, activation_NI, at::Tensor());  // both turn into what is needed next
   accumulate_product(down, dy_ND, activation_NI);
   const GateUp gate_up(weights[0], weights[1]);
