@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <optional>
 
 #include <ciuic/view.hpp>
@@ -55,11 +57,18 @@ std::string integer_text(uint32_t type, int64_t value) {
 
 /// ", 1 to 10" or "".
 std::string range_text(const ciuic_option_spec& spec) {
+  constexpr double kNoLimit = 1e300;
   if (is_integer_type(spec.type) && spec.min.i != spec.max.i) {
+    if (spec.max.i == std::numeric_limits<int64_t>::max()) {
+      return ", " + integer_text(spec.type, spec.min.i) + " or more";
+    }
     return ", " + integer_text(spec.type, spec.min.i) + " to " +
            integer_text(spec.type, spec.max.i);
   }
   if (is_real_type(spec.type) && spec.min.f != spec.max.f) {
+    if (spec.max.f >= kNoLimit) {
+      return ", " + toml_float(spec.min.f) + " or more";
+    }
     return ", " + toml_float(spec.min.f) + " to " + toml_float(spec.max.f);
   }
   return "";
@@ -330,55 +339,61 @@ PluginOptions PluginOptions::from(const Node* table, ciuic_array specs, std::str
                                   const Fallbacks& fallbacks) {
   PluginOptions options;
   options.name_ = name;
+  std::vector<Problem> found;
   if (table != nullptr && table->table() == nullptr) {
-    problems.push_back(value_problem(name, *table, "a table"));
+    found.push_back(value_problem(name, *table, "a table"));
     table = nullptr;
   }
   if (table != nullptr) {
-    check_names(*table, specs, name, problems);
+    check_names(*table, specs, name, found);
   }
+  const Where& owner = table != nullptr ? table->where : chosen;
   for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(specs)) {
-    const std::string path = std::string(name) + "." + spec.key;
-    auto own = std::make_unique<Value>();
-    own->key = spec.key;
-    own->flags = spec.flags;
-    ciuic_option option{};
-    option.struct_size = sizeof(option);
-    option.type = spec.type;
-    option.key = to_str(own->key);
-
     const Node* node = table != nullptr ? table->find(spec.key) : nullptr;
     if (node != nullptr && spec.deprecated != nullptr && spec.deprecated[0] != '\0') {
-      options.warnings_.push_back(
-          problem_at(node->where, path + " is deprecated: " + spec.deprecated));
+      options.warnings_.push_back(problem_at(
+          node->where, options.name_ + "." + spec.key + " is deprecated: " + spec.deprecated));
     }
     for (const auto& [key, fallback] : fallbacks) {
-      if (node == nullptr && key == spec.key) {
-        node = &fallback;
-      }
+      node = node == nullptr && key == spec.key ? &fallback : node;
     }
-    if (spec.type < CIUIC_TYPE_BOOL || spec.type > CIUIC_TYPE_LIST_F64) {
-      problems.push_back(problem_at(
-          chosen, path + ": the plugin declares it with a type that this host does not know"));
-    } else if (node == nullptr) {
-      if ((spec.flags & CIUIC_OPTION_REQUIRED) != 0) {
-        const Where& where = table != nullptr ? table->where : chosen;
-        problems.push_back(problem_at(where, path + " is missing, expected " + expected(spec)));
-      }
-      take_default(spec, *own, option.value);
-    } else {
-      option.toml_line = static_cast<uint32_t>(std::max(0, node->where.line));
-      if (!take_given(spec, *node, *own, option.value)) {
-        const auto* text = node->string();
-        const bool is_choice = text != nullptr && spec.type == CIUIC_TYPE_ENUM;
-        problems.push_back(value_problem(
-            path, *node, expected(spec) + (is_choice ? suggestion(*text, choices_of(spec)) : "")));
-      }
-    }
-    options.options_.push_back(option);
-    options.values_.push_back(std::move(own));
+    options.add(spec, node, owner, found);
   }
+  sort_by_place(found);
+  problems.insert(problems.end(), std::make_move_iterator(found.begin()),
+                  std::make_move_iterator(found.end()));
   return options;
+}
+
+void PluginOptions::add(const ciuic_option_spec& spec, const Node* node, const Where& owner,
+                        std::vector<Problem>& problems) {
+  const std::string path = name_ + "." + spec.key;
+  auto own = std::make_unique<Value>();
+  own->key = spec.key;
+  own->flags = spec.flags;
+  ciuic_option option{};
+  option.struct_size = sizeof(option);
+  option.type = spec.type;
+  option.key = to_str(own->key);
+  if (spec.type < CIUIC_TYPE_BOOL || spec.type > CIUIC_TYPE_LIST_F64) {
+    problems.push_back(problem_at(
+        owner, path + ": the plugin declares it with a type that this host does not know"));
+  } else if (node == nullptr) {
+    if ((spec.flags & CIUIC_OPTION_REQUIRED) != 0) {
+      problems.push_back(problem_at(owner, path + " is missing, expected " + expected(spec)));
+    }
+    take_default(spec, *own, option.value);
+  } else {
+    option.toml_line = static_cast<uint32_t>(std::max(0, node->where.line));
+    if (!take_given(spec, *node, *own, option.value)) {
+      const auto* text = node->string();
+      const bool is_choice = text != nullptr && spec.type == CIUIC_TYPE_ENUM;
+      problems.push_back(value_problem(
+          path, *node, expected(spec) + (is_choice ? suggestion(*text, choices_of(spec)) : "")));
+    }
+  }
+  options_.push_back(option);
+  values_.push_back(std::move(own));
 }
 
 ciuic_array PluginOptions::array() const { return to_array(options_); }

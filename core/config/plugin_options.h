@@ -50,6 +50,11 @@ class PluginOptions {
  private:
   struct Value;
 
+  /// Converts one option. `node` is its value or nullptr; `owner` is where a missing one would
+  /// stand.
+  void add(const ciuic_option_spec& spec, const Node* node, const Where& owner,
+           std::vector<Problem>& problems);
+
   std::string name_;
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<ciuic_option> options_;

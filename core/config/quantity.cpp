@@ -57,10 +57,11 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
     if (!is_digit(text[i])) {
       break;
     }
-    if (decimal.digits > (kMax - 9) / 10 || decimal.places == kMaxPlaces) {
+    const Wide digits = Wide{decimal.digits} * 10 + (text[i] - '0');
+    if (digits > kMax || decimal.places == kMaxPlaces) {
       return std::nullopt;
     }
-    decimal.digits = decimal.digits * 10 + (text[i] - '0');
+    decimal.digits = static_cast<int64_t>(digits);
     decimal.places += has_point ? 1 : 0;
   }
   if (i == 0 || text[i - 1] == '.') {
