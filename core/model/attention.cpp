@@ -38,15 +38,15 @@ at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Ten
   return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
 }
 
-AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape) {
+AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape, const at::Tensor& dv_out) {
   const int64_t width = tape.q_BTHd.size(3);
   const int64_t v_width = tape.v_BTHd.size(3);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       heads_first(widened(dout, width)), heads_first(tape.q_BTHd), heads_first(tape.k_BTHd),
       heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)), tape.log_sum_BHT, 0.0,
       /*is_causal=*/true, {}, scale_of(tape.q_BTHd));
-  return {heads_first(dq).contiguous(), heads_first(dk).contiguous(),
-          heads_first(dv).narrow(3, 0, v_width).contiguous()};
+  dv_out.copy_(heads_first(dv).narrow(3, 0, v_width));
+  return {heads_first(dq).contiguous(), heads_first(dk).contiguous()};
 }
 
 // All scores at once, masked: [B, H, T, T].
@@ -66,16 +66,15 @@ at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at:
 }
 
 // With P = softmax(S): dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = dS K; dK = dS^T Q.
-AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape) {
+AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape, const at::Tensor& dv_out) {
   const at::Tensor p = reference_scores(tape.q_BTHd, tape.k_BTHd).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
   const auto wide = [&](const at::Tensor& x) { return heads_first(x).to(p.scalar_type()); };
   const at::Tensor d = wide(dout);
   const at::Tensor row_sum = d.mul(wide(tape.out_BTHd)).sum({3}, true);
-  const at::Tensor dv = at::matmul(p.transpose(2, 3), d);
+  dv_out.copy_(heads_first(at::matmul(p.transpose(2, 3), d)));
   const at::Tensor ds = p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum)).mul(scale_of(tape.q_BTHd));
   const auto narrow = [&](const at::Tensor& x) { return heads_first(x).to(dout.scalar_type()).contiguous(); };
-  return {narrow(at::matmul(ds, wide(tape.k_BTHd))), narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd))),
-          narrow(dv)};
+  return {narrow(at::matmul(ds, wide(tape.k_BTHd))), narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd)))};
 }
 
 }  // namespace
@@ -108,17 +107,18 @@ at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const
   return out;
 }
 
-AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape) {
+AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape,
+                                     const at::Tensor& dv_BTHd) {
   const AttentionTape saved = std::exchange(tape, {});
   switch (path) {
     case AttentionPath::Blocked:
-      return kernels::blocked_attention_backward(dout_BTHd, saved, scale_of(saved.q_BTHd));
+      return kernels::blocked_attention_backward(dout_BTHd, saved, scale_of(saved.q_BTHd), dv_BTHd);
     case AttentionPath::Fused:
-      return fused_backward(dout_BTHd, saved);
+      return fused_backward(dout_BTHd, saved, dv_BTHd);
     case AttentionPath::Reference:
       break;
   }
-  return reference_backward(dout_BTHd, saved);
+  return reference_backward(dout_BTHd, saved, dv_BTHd);
 }
 
 }  // namespace ciuic::core

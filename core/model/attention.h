@@ -21,7 +21,7 @@ struct AttentionTape {
 };
 
 struct AttentionGradient {
-  at::Tensor dq_BTHd, dk_BTHd, dv_BTHd;
+  at::Tensor dq_BTHd, dk_BTHd;
 };
 
 /// The fastest path that serves this device, dtype and these widths.
@@ -32,7 +32,9 @@ AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v);
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
                              const at::Tensor& v_BTHd, AttentionTape* tape);
 
-/// Empties the tape. Gradients are contiguous.
-AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape);
+/// Empties the tape. dq and dk are contiguous; dv is written into `dv`, whose rows and heads may be apart, since MLA
+/// keeps values beside keys.
+AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape,
+                                     const at::Tensor& dv_BTHd);
 
 }  // namespace ciuic::core

@@ -78,7 +78,10 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   accumulate_product(weights[kOutput], dy_ND, saved.attention.out_BTHd.view({rows, num_heads_ * v_dim_}));
   const at::Tensor dout = product(dy_ND, weights[kOutput].value).view({num_sequences, tokens, num_heads_, v_dim_});
   const AttentionPath path = best_attention_path(saved.attention.q_BTHd, saved.attention.v_BTHd);
-  const auto [dq_BTHd, dk_BTHd, dv_BTHd] = attention_backward(path, dout, saved.attention);
+  // Keys and values come from one matrix, and so their gradients meet in one.
+  const at::Tensor dkv = at::empty({rows, num_heads_, nope_dim_ + v_dim_}, dy_ND.options());
+  const at::Tensor dv_BTHd = dkv.narrow(2, nope_dim_, v_dim_).unflatten(0, {num_sequences, tokens});
+  const auto [dq_BTHd, dk_BTHd] = attention_backward(path, dout, saved.attention, dv_BTHd);
 
   // Queries: turn back, then down through the latent.
   const at::Tensor dq = dq_BTHd.flatten(0, 1);
@@ -93,11 +96,9 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   accumulate_product(weights[kQueryDown], dquery_latent, saved.x_ND);
   at::Tensor dx_ND = product(dquery_latent, weights[kQueryDown].value);
 
-  // Keys and values: their gradients meet in one matrix, and so do latent and shared rotary part.
-  const at::Tensor dkv = at::empty({rows, num_heads_, nope_dim_ + v_dim_}, dy_ND.options());
+  // Keys and values: latent and shared rotary part meet in one matrix as well.
   const at::Tensor dlatent_rope = at::empty_like(saved.kv_latent_rope_NC);
   kernels::assemble_keys_backward_(dkv, dlatent_rope, dk_BTHd.flatten(0, 1), angles);
-  dkv.narrow(2, nope_dim_, v_dim_).copy_(dv_BTHd.flatten(0, 1));
   const at::Tensor dkv_flat = dkv.view({rows, -1});
   accumulate_product(weights[kLatentUp], dkv_flat, saved.kv_latent_normed_NC);
   const at::Tensor dlatent_normed = product(dkv_flat, weights[kLatentUp].value);

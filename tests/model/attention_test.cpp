@@ -29,9 +29,12 @@ Outcome run(AttentionPath path, const Case& c, at::ScalarType dtype) {
   AttentionTape tape;
   const at::Tensor out = attention_forward(path, q, k, kv.narrow(3, 3, c.value_dim), &tape);
   EXPECT_TRUE(out.is_contiguous());
-  const AttentionGradient g = attention_backward(path, dout, tape);
+  const at::Tensor dkv = normal("dkv", kv.sizes().vec(), 1.0, dtype);
+  const at::Tensor dv = dkv.narrow(3, 3, c.value_dim);
+  const AttentionGradient g = attention_backward(path, dout, tape, dv);
   EXPECT_FALSE(tape.q_BTHd.defined());
-  return {out, g.dq_BTHd, g.dk_BTHd, g.dv_BTHd};
+  EXPECT_TRUE(same_bits(dkv.narrow(3, 0, 3), normal("dkv", kv.sizes().vec(), 1.0, dtype).narrow(3, 0, 3)));
+  return {out, g.dq_BTHd, g.dk_BTHd, dv};
 }
 
 class Attention : public ::testing::TestWithParam<Case> {};

@@ -2,12 +2,11 @@
 #include "core/model/kernels/cpu_product.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include "core/model/kernels/aligned_buffer.h"
 #include "core/model/kernels/avx512_tiles.h"
 
 namespace ciuic::core::kernels {
@@ -32,26 +31,6 @@ bool runs_own_kernel() {
   return false;
 #endif
 }
-
-// Panels of B for one stretch of depth. Kept by each thread that calls products, and grown as needed.
-class PanelBuffer {
- public:
-  float* reserve(int64_t size) {
-    if (size > size_) {
-      data_.reset(static_cast<float*>(::operator new(size * sizeof(float), kAlignment)));
-      size_ = size;
-    }
-    return data_.get();
-  }
-
- private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(float* data) const { ::operator delete(data, kAlignment); }
-  };
-  std::unique_ptr<float, Free> data_;
-  int64_t size_ = 0;
-};
 
 View view_of(const at::Tensor& matrix) {
   return {matrix.const_data_ptr<float>(), matrix.stride(0), matrix.stride(1)};
@@ -97,7 +76,7 @@ void cpu_product_out(const at::Tensor& out, const at::Tensor& a, const at::Tenso
   const int64_t panels = divided_up(width, kPanelWidth);
   const int64_t piece_rows = block_rows(rows, panels, is_serial ? 1 : at::get_num_threads());
   const int64_t blocks = divided_up(rows, piece_rows);
-  thread_local PanelBuffer buffer;
+  thread_local AlignedBuffer buffer;
   float* packed = buffer.reserve(panels * kPanelWidth * std::min(depth, kPanelDepth));
 
   for (int64_t first = 0; first < depth; first += kPanelDepth) {
