@@ -5,7 +5,9 @@
 
 namespace ciuic::core {
 
-std::string KvService::full(ciuic_str key) const { return prefix_ + "/" + std::string(to_view(key)); }
+std::string KvService::full(ciuic_str key) const {
+  return prefix_ + "/" + std::string(to_view(key));
+}
 
 KvService::KvService(const ciuic_host* host, Rendezvous& rendezvous, std::string prefix)
     : host_(host), rendezvous_(rendezvous), prefix_(std::move(prefix)) {
@@ -13,7 +15,8 @@ KvService::KvService(const ciuic_host* host, Rendezvous& rendezvous, std::string
   table_.ctx = this;
   table_.set = [](void* ctx, ciuic_str key, ciuic_str value) {
     auto& self = *static_cast<KvService*>(ctx);
-    return guard(self.host_, [&] { self.rendezvous_.set(self.full(key), std::string(to_view(value))); });
+    return guard(self.host_,
+                 [&] { self.rendezvous_.set(self.full(key), std::string(to_view(value))); });
   };
   table_.get = [](void* ctx, ciuic_str key, int64_t timeout_ns, void* buffer, size_t* size) {
     auto& self = *static_cast<KvService*>(ctx);
@@ -25,8 +28,9 @@ KvService::KvService(const ciuic_host* host, Rendezvous& rendezvous, std::string
       const size_t room = *size;
       *size = value->size();
       if (value->size() > room) {
-        throw Error(CIUIC_EXHAUSTED, "the value of " + self.full(key) + " has " + std::to_string(value->size()) +
-                                         " bytes, the buffer " + std::to_string(room));
+        throw Error(CIUIC_EXHAUSTED, "the value of " + self.full(key) + " has " +
+                                         std::to_string(value->size()) + " bytes, the buffer " +
+                                         std::to_string(room));
       }
       if (!value->empty()) {
         std::memcpy(buffer, value->data(), value->size());

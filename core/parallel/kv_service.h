@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// "ciuic.kv": the rendezvous store as a plugin sees it, its keys behind a prefix of the plugin's own.
+// "ciuic.kv": the rendezvous store as a plugin sees it, its keys behind a prefix of the plugin's
+// own.
 #pragma once
 
 #include <string>

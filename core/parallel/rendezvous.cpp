@@ -7,7 +7,6 @@
 #include <random>
 #include <sstream>
 #include <thread>
-
 #include <unistd.h>
 
 #include <ciuic/error.hpp>
@@ -52,7 +51,8 @@ struct Attempt {
 
   [[nodiscard]] bool is_late() const { return Clock::now() >= deadline; }
   [[nodiscard]] std::chrono::milliseconds left() const {
-    return std::max(1ms, std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()));
+    return std::max(1ms,
+                    std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()));
   }
   [[nodiscard]] std::string seconds() const { return text(options.timeout.count() / 1000.0, " s"); }
   void check_stop() const {
@@ -71,7 +71,9 @@ struct Attempt {
 std::string environment(const char* name, const RendezvousOptions& options) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') {
-    throw Error(CIUIC_INVALID, text(name, " is not set, and the rendezvous of rank ", options.rank, " of ", options.world, " is env://; set it, or give run.rendezvous an address"));
+    throw Error(CIUIC_INVALID,
+                text(name, " is not set, and the rendezvous of rank ", options.rank, " of ",
+                     options.world, " is env://; set it, or give run.rendezvous an address"));
   }
   return value;
 }
@@ -87,16 +89,19 @@ Endpoint read_endpoint(const RendezvousOptions& options) {
   if (options.address.starts_with(kTcp)) {
     return parse_endpoint(std::string_view(options.address).substr(kTcp.size()));
   }
-  throw Error(CIUIC_INVALID, text("rendezvous address \"", options.address, "\": expected env://, tcp://host:port or file:///path"));
+  throw Error(CIUIC_INVALID, text("rendezvous address \"", options.address,
+                                  "\": expected env://, tcp://host:port or file:///path"));
 }
 
 // ---- opening the store ----
 
 std::unique_ptr<BoundedStore> serve(Attempt& attempt, Endpoint& endpoint) {
   endpoint = resolve(endpoint).front();
-  const int socket = listen_on(endpoint);
+  const int given = attempt.options.listen_socket;
+  const int socket = given >= 0 ? given : listen_on(endpoint);
   endpoint.port = port_of(socket);
-  const StoreAddress address{"", endpoint.host, endpoint.port, socket, attempt.options.world, endpoint.text()};
+  const StoreAddress address{"",     endpoint.host,         endpoint.port,
+                             socket, attempt.options.world, endpoint.text()};
   return std::make_unique<BoundedStore>(address, attempt.deadline);
 }
 
@@ -112,19 +117,25 @@ Endpoint find_server(Attempt& attempt, const Endpoint& wanted) {
         return candidate;
       }
     }
-    attempt.report(text("rank ", attempt.options.rank, " waits for rank 0 at ", candidates.back().text(), ": ", problem));
+    attempt.report(text("rank ", attempt.options.rank, " waits for rank 0 at ",
+                        candidates.back().text(), ": ", problem));
     if (attempt.is_late()) {
       throw Error(CIUIC_DEADLINE,
-                  text("rank ", attempt.options.rank, " found nobody at ", candidates.back().text(), " within ", attempt.seconds(), " (", problem, "); is rank 0 running there, and is the port open?"), 0);
+                  text("rank ", attempt.options.rank, " found nobody at ", candidates.back().text(),
+                       " within ", attempt.seconds(), " (", problem,
+                       "); is rank 0 running there, and is the port open?"),
+                  0);
     }
     attempt.check_stop();
-    std::this_thread::sleep_for(std::min(pause + std::chrono::milliseconds(random() % 10), attempt.left()));
+    std::this_thread::sleep_for(
+        std::min(pause + std::chrono::milliseconds(random() % 10), attempt.left()));
   }
 }
 
 std::unique_ptr<BoundedStore> connect(Attempt& attempt, Endpoint& endpoint) {
   endpoint = find_server(attempt, endpoint);
-  const StoreAddress address{"", endpoint.host, endpoint.port, -1, attempt.options.world, endpoint.text()};
+  const StoreAddress address{"", endpoint.host,         endpoint.port,
+                             -1, attempt.options.world, endpoint.text()};
   return std::make_unique<BoundedStore>(address, attempt.deadline);
 }
 
@@ -136,7 +147,8 @@ std::string read_file(const fs::path& path) {
   return run;
 }
 
-/// The file names the run; the store lies beside it, one for each run, so that what an earlier run left is never read.
+/// The file names the run; the store lies beside it, one for each run, so that what an earlier run
+/// left is never read.
 std::unique_ptr<BoundedStore> open_file(Attempt& attempt, const fs::path& path) {
   const std::string& run = attempt.options.run_id;
   if (attempt.options.rank == 0) {
@@ -145,23 +157,29 @@ std::unique_ptr<BoundedStore> open_file(Attempt& attempt, const fs::path& path) 
     std::error_code error;
     fs::rename(draft, path, error);
     if (error) {
-      throw Error(CIUIC_UNAVAILABLE, text("cannot write the rendezvous file ", path.string(), ": ", error.message()));
+      throw Error(CIUIC_UNAVAILABLE,
+                  text("cannot write the rendezvous file ", path.string(), ": ", error.message()));
     }
   }
   std::string announced;
   while ((announced = read_file(path)) != run) {
     if (attempt.is_late()) {
       if (announced.empty()) {
-        throw Error(CIUIC_DEADLINE, text("rank ", attempt.options.rank, " found no rendezvous file ", path.string(), " within ", attempt.seconds(), "; is rank 0 running?"), 0);
+        throw Error(CIUIC_DEADLINE,
+                    text("rank ", attempt.options.rank, " found no rendezvous file ", path.string(),
+                         " within ", attempt.seconds(), "; is rank 0 running?"),
+                    0);
       }
-      throw Error(CIUIC_INVALID, text("rendezvous file ", path.string(), " belongs to another run (\"", announced, "\", this one is \"", run, "\"); choose another file"));
+      throw Error(CIUIC_INVALID,
+                  text("rendezvous file ", path.string(), " belongs to another run (\"", announced,
+                       "\", this one is \"", run, "\"); choose another file"));
     }
     attempt.check_stop();
     std::this_thread::sleep_for(20ms);
   }
   const std::string file = text(path.string(), ".", std::hash<std::string>{}(run));
-  return std::make_unique<BoundedStore>(StoreAddress{file, "", 0, -1, attempt.options.world, path.string()},
-                                        attempt.deadline);
+  return std::make_unique<BoundedStore>(
+      StoreAddress{file, "", 0, -1, attempt.options.world, path.string()}, attempt.deadline);
 }
 
 // ---- the introduction ----
@@ -204,15 +222,21 @@ void check_run(Attempt& attempt, BoundedStore& store, const std::string& where) 
   }
   const auto announced = await(attempt, store, kRun);
   if (!announced) {
-    throw Error(CIUIC_DEADLINE, text("rank ", o.rank, ": the store at ", where, " announced no run within ", attempt.seconds(), ": is it another program's?"), 0);
+    throw Error(CIUIC_DEADLINE,
+                text("rank ", o.rank, ": the store at ", where, " announced no run within ",
+                     attempt.seconds(), ": is it another program's?"),
+                0);
   }
   const std::string run = announced->substr(announced->find(' ') + 1);
   if (run != o.run_id) {
-    throw Error(CIUIC_INVALID, text(where, " belongs to another run (\"", run, "\", this one is \"", o.run_id, "\"); choose another port or end that run"));
+    throw Error(CIUIC_INVALID, text(where, " belongs to another run (\"", run, "\", this one is \"",
+                                    o.run_id, "\"); choose another port or end that run"));
   }
   const int world = std::atoi(announced->c_str());
   if (world != o.world) {
-    const Error error(CIUIC_INVALID, text("rank ", o.rank, " (", own_name(), ") was started for ", o.world, " ranks, rank 0 for ", world, ": the world size must be the same everywhere"));
+    const Error error(CIUIC_INVALID, text("rank ", o.rank, " (", own_name(), ") was started for ",
+                                          o.world, " ranks, rank 0 for ", world,
+                                          ": the world size must be the same everywhere"));
     refuse(store, error);
     throw error;
   }
@@ -223,7 +247,9 @@ void claim_rank(const RendezvousOptions& o, BoundedStore& store) {
   store.set(member_key(o.rank, n), own_name());
   if (n > 1) {
     const std::string first = store.get(member_key(o.rank), Clock::now() + 1s).value_or("unknown");
-    const Error error(CIUIC_INVALID, text("rank ", o.rank, " of ", o.world, " was started twice: ", first, " and ", own_name(), "; every process needs a rank of its own"));
+    const Error error(CIUIC_INVALID,
+                      text("rank ", o.rank, " of ", o.world, " was started twice: ", first, " and ",
+                           own_name(), "; every process needs a rank of its own"));
     refuse(store, error);
     throw error;
   }
@@ -238,7 +264,8 @@ std::vector<int> missing_ranks(BoundedStore& store, std::vector<std::string>& me
   std::vector<int> missing;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     if (members[rank].empty()) {
-      members[rank] = store.peek(member_key(static_cast<int>(rank)), Clock::now() + 1s).value_or("");
+      members[rank] =
+          store.peek(member_key(static_cast<int>(rank)), Clock::now() + 1s).value_or("");
     }
     if (members[rank].empty()) {
       missing.push_back(static_cast<int>(rank));
@@ -248,7 +275,10 @@ std::vector<int> missing_ranks(BoundedStore& store, std::vector<std::string>& me
 }
 
 Error missing_error(const Attempt& attempt, const std::vector<int>& missing) {
-  return Error(CIUIC_DEADLINE, text(name_ranks(missing), " of ", attempt.options.world, " did not join within ", attempt.seconds()), missing.front());
+  return Error(CIUIC_DEADLINE,
+               text(name_ranks(missing), " of ", attempt.options.world, " did not join within ",
+                    attempt.seconds()),
+               missing.front());
 }
 
 /// Rank 0 leaves last, for the others learn from its store why the run is refused.
@@ -263,7 +293,6 @@ std::vector<std::string> gather_members(Attempt& attempt, BoundedStore& store) {
   std::vector<std::string> members(static_cast<size_t>(attempt.options.world));
   std::vector<int> missing;
   while (!(missing = missing_ranks(store, members)).empty()) {
-    const auto present = static_cast<int64_t>(members.size() - missing.size());
     try {
       check_refused(store, attempt.deadline);
       attempt.check_stop();
@@ -272,7 +301,7 @@ std::vector<std::string> gather_members(Attempt& attempt, BoundedStore& store) {
       }
     } catch (const Error& error) {
       refuse(store, error);
-      wait_for_readers(store, present - 1);
+      wait_for_readers(store, attempt.options.world - 1);
       throw;
     }
     attempt.report(text("rank 0 waits for ", name_ranks(missing)));
@@ -298,15 +327,21 @@ std::vector<std::string> await_members(Attempt& attempt, BoundedStore& store) {
 
 class StoreRendezvous final : public Rendezvous {
  public:
-  StoreRendezvous(std::unique_ptr<BoundedStore> store, Endpoint endpoint, std::vector<std::string> members)
+  StoreRendezvous(std::unique_ptr<BoundedStore> store, Endpoint endpoint,
+                  std::vector<std::string> members)
       : store_(std::move(store)), endpoint_(std::move(endpoint)), members_(std::move(members)) {}
 
-  void set(const std::string& key, const std::string& value) override { store_->set("kv/" + key, value); }
-  std::optional<std::string> get(const std::string& key, std::chrono::nanoseconds timeout) override {
+  void set(const std::string& key, const std::string& value) override {
+    store_->set("kv/" + key, value);
+  }
+  std::optional<std::string> get(const std::string& key,
+                                 std::chrono::nanoseconds timeout) override {
     constexpr auto kForever = std::chrono::hours(24 * 365);
     return store_->get("kv/" + key, Clock::now() + (timeout < 0ns ? kForever : timeout));
   }
-  int64_t add(const std::string& key, int64_t delta) override { return store_->add("kv/" + key, delta); }
+  int64_t add(const std::string& key, int64_t delta) override {
+    return store_->add("kv/" + key, delta);
+  }
   bool remove(const std::string& key) override { return store_->remove("kv/" + key); }
   const std::vector<std::string>& members() const override { return members_; }
   const Endpoint& endpoint() const override { return endpoint_; }
@@ -319,14 +354,16 @@ class StoreRendezvous final : public Rendezvous {
 
 /// A rank that is not of the world says so where the others wait, if they do.
 [[noreturn]] void reject_rank(const RendezvousOptions& o) {
-  const Error error(CIUIC_INVALID, text("rank ", o.rank, " of ", o.world, " is out of range (", own_name(), "): ranks go from 0 to world size - 1"));
+  const Error error(CIUIC_INVALID, text("rank ", o.rank, " of ", o.world, " is out of range (",
+                                        own_name(), "): ranks go from 0 to world size - 1"));
   if (o.rank > 0 && o.world > 0 && !o.address.starts_with("file://")) {
     try {
       Attempt attempt{o, Clock::now() + 2s, ""};
       Endpoint endpoint = read_endpoint(o);
       const auto store = connect(attempt, endpoint);
       const auto run = await(attempt, *store, kRun);
-      if (run && run->substr(run->find(' ') + 1) == o.run_id && !store->peek(kComplete, attempt.deadline)) {
+      if (run && run->substr(run->find(' ') + 1) == o.run_id &&
+          !store->peek(kComplete, attempt.deadline)) {
         refuse(*store, error);
       }
     } catch (const Error&) {
@@ -357,7 +394,8 @@ std::unique_ptr<Rendezvous> join(const RendezvousOptions& options) {
   claim_rank(options, *store);
   std::vector<std::string> members =
       options.rank == 0 ? gather_members(attempt, *store) : await_members(attempt, *store);
-  return std::make_unique<StoreRendezvous>(std::move(store), std::move(endpoint), std::move(members));
+  return std::make_unique<StoreRendezvous>(std::move(store), std::move(endpoint),
+                                           std::move(members));
 }
 
 }  // namespace ciuic::core

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "core/parallel/rendezvous_socket.h"
 
+#include <arpa/inet.h>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
-#include <sstream>
-#include <utility>
-
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <set>
+#include <sstream>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 #include <ciuic/error.hpp>
 
@@ -76,7 +75,8 @@ void add_inodes(const char* table, int port, std::set<std::string>& inodes) {
   while (std::getline(file, line)) {
     std::istringstream words(line);
     std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
+    words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
+        inode;
     const size_t colon = local.rfind(':');
     if (state == "0A" && colon != std::string::npos &&
         std::strtol(local.c_str() + colon + 1, nullptr, 16) == port) {
@@ -99,7 +99,8 @@ int bind_and_listen(const addrinfo& address, int& error) {
   Socket s(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   ::setsockopt(s.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (s.get() < 0 || ::bind(s.get(), address.ai_addr, address.ai_addrlen) != 0 || ::listen(s.get(), 1024) != 0) {
+  if (s.get() < 0 || ::bind(s.get(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(s.get(), 1024) != 0) {
     error = errno;
     return -1;
   }
@@ -133,7 +134,8 @@ Endpoint parse_endpoint(std::string_view text) {
   }
   Endpoint endpoint{std::string(host), 0};
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-  if (error != std::errc() || end != port.data() + port.size() || endpoint.port < 0 || endpoint.port > 65535) {
+  if (error != std::errc() || end != port.data() + port.size() || endpoint.port < 0 ||
+      endpoint.port > 65535) {
     throw bad("the port is not a number from 0 to 65535");
   }
   if (host.empty()) {
@@ -150,12 +152,14 @@ std::vector<Endpoint> resolve(const Endpoint& endpoint) {
   }
   if (!found) {
     throw Error(CIUIC_UNAVAILABLE, "host name " + endpoint.host + " does not resolve (" +
-                                       gai_strerror(error) + "); use a literal address or fix the name");
+                                       gai_strerror(error) +
+                                       "); use a literal address or fix the name");
   }
   std::vector<Endpoint> out;
   for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
     char host[NI_MAXHOST];
-    if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) == 0) {
+    if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) ==
+        0) {
       out.push_back({host, endpoint.port});
     }
   }
@@ -166,7 +170,8 @@ int listen_on(const Endpoint& endpoint) {
   int error = 0;
   const Addresses own = literal(endpoint);
   int socket = bind_and_listen(*own, error);
-  if (socket < 0 && error == EADDRNOTAVAIL) {  // not an address of this machine: a forwarded or virtual one
+  if (socket < 0 &&
+      error == EADDRNOTAVAIL) {  // not an address of this machine: a forwarded or virtual one
     const Addresses any = literal({own->ai_family == AF_INET6 ? "::" : "0.0.0.0", endpoint.port});
     socket = bind_and_listen(*any, error);
   }
@@ -175,8 +180,9 @@ int listen_on(const Endpoint& endpoint) {
   }
   if (error == EADDRINUSE) {
     const std::string owner = port_owner(endpoint.port);
-    throw Error(CIUIC_UNAVAILABLE, "rendezvous port " + std::to_string(endpoint.port) + " of " + endpoint.host +
-                                       " is in use" + (owner.empty() ? "" : " by " + owner) +
+    throw Error(CIUIC_UNAVAILABLE, "rendezvous port " + std::to_string(endpoint.port) + " of " +
+                                       endpoint.host + " is in use" +
+                                       (owner.empty() ? "" : " by " + owner) +
                                        "; stop that process or choose another port");
   }
   throw Error(CIUIC_UNAVAILABLE, "cannot listen on " + endpoint.text() + ": " + errno_text(error));
@@ -215,7 +221,8 @@ std::string port_owner(int port) {
   std::error_code ignored;
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
     const std::string pid = process.path().filename();
-    if (std::isdigit(static_cast<unsigned char>(pid[0])) != 0 && holds_one_of(process.path(), inodes)) {
+    if (std::isdigit(static_cast<unsigned char>(pid[0])) != 0 &&
+        holds_one_of(process.path(), inodes)) {
       std::ifstream comm(process.path() / "comm");
       std::string name;
       std::getline(comm, name);

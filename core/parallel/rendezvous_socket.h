@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The sockets of rendezvous: where it is, who listens there, and whether anybody answers. POSIX only, no LibTorch.
-// Literal addresses are never looked up; names are resolved once, and the result is what everybody is told.
+// The sockets of rendezvous: where it is, who listens there, and whether anybody answers. POSIX
+// only, no LibTorch. Literal addresses are never looked up; names are resolved once, and the result
+// is what everybody is told.
 #pragma once
 
 #include <chrono>
@@ -25,8 +26,9 @@ struct Endpoint {
 /// The literal addresses of a host, at least one. Throws UNAVAILABLE.
 [[nodiscard]] std::vector<Endpoint> resolve(const Endpoint& endpoint);
 
-/// A socket that listens, owned by the caller: on the address itself when it is one of this machine's, else on all.
-/// Port 0 picks one. Throws UNAVAILABLE; when the port is taken, with the owner's pid if /proc tells.
+/// A socket that listens, owned by the caller: on the address itself when it is one of this
+/// machine's, else on all. Port 0 picks one. Throws UNAVAILABLE; when the port is taken, with the
+/// owner's pid if /proc tells.
 [[nodiscard]] int listen_on(const Endpoint& endpoint);
 
 /// Does somebody accept connections there? Returns "" or why not.

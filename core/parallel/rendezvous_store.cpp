@@ -24,7 +24,8 @@ std::chrono::milliseconds until(Clock::time_point deadline) {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-c10::intrusive_ptr<c10d::Store> open_store(const StoreAddress& address, Clock::time_point deadline) {
+c10::intrusive_ptr<c10d::Store> open_store(const StoreAddress& address,
+                                           Clock::time_point deadline) {
   if (!address.file.empty()) {
     auto store = c10::make_intrusive<c10d::FileStore>(address.file, address.world);
     store->setTimeout(kCallLimit);
@@ -91,12 +92,15 @@ BoundedStore::BoundedStore(const StoreAddress& address, Clock::time_point deadli
     : server_(std::make_shared<Server>()) {
   server_->address = address;
   std::thread([server = server_] { server->loop(); }).detach();
-  const bool open = run([server = server_.get(), deadline](c10d::Store&) {
-    server->store = open_store(server->address, deadline);
-  }, deadline + 1s);
+  const bool open =
+      run([server = server_.get(),
+           deadline](c10d::Store&) { server->store = open_store(server->address, deadline); },
+          deadline + 1s);
   if (!open) {
-    throw Error(CIUIC_UNAVAILABLE, "the rendezvous store at " + address.name +
-                                       " accepts connections but does not answer: is it another program?", 0);
+    throw Error(CIUIC_UNAVAILABLE,
+                "the rendezvous store at " + address.name +
+                    " accepts connections but does not answer: is it another program?",
+                0);
   }
 }
 
@@ -136,7 +140,8 @@ bool BoundedStore::run(Job job, Clock::time_point deadline) {
       std::rethrow_exception(call->error);
     } catch (const std::exception& e) {
       throw Error(CIUIC_UNAVAILABLE,
-                  "the rendezvous store at " + server_->address.name + " failed: " + first_line(e), 0);
+                  "the rendezvous store at " + server_->address.name + " failed: " + first_line(e),
+                  0);
     }
   }
   return true;
@@ -144,7 +149,8 @@ bool BoundedStore::run(Job job, Clock::time_point deadline) {
 
 void BoundedStore::must_run(Job job) {
   if (!run(std::move(job), Clock::now() + kCallLimit)) {
-    throw Error(CIUIC_UNAVAILABLE, "the rendezvous store at " + server_->address.name + " does not answer", 0);
+    throw Error(CIUIC_UNAVAILABLE,
+                "the rendezvous store at " + server_->address.name + " does not answer", 0);
   }
 }
 
@@ -166,11 +172,13 @@ bool BoundedStore::remove(const std::string& key) {
 
 std::optional<std::string> BoundedStore::peek(const std::string& key, Clock::time_point deadline) {
   const auto result = std::make_shared<std::optional<std::string>>();
-  const bool done = run([key, result](c10d::Store& store) {
-    if (store.check({key})) {
-      *result = store.get_to_str(key);
-    }
-  }, deadline);
+  const bool done = run(
+      [key, result](c10d::Store& store) {
+        if (store.check({key})) {
+          *result = store.get_to_str(key);
+        }
+      },
+      deadline);
   return done ? *result : std::nullopt;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A c10d store with deadlines. A c10d client talks to its server on the caller's thread and has no limit for that: a stopped
-// server would stop us as well. Here one thread talks, callers wait for it as long as they may.
+// A c10d store with deadlines. A c10d client talks to its server on the caller's thread and has no
+// limit for that: a stopped server would stop us as well. Here one thread talks, callers wait for
+// it as long as they may.
 #pragma once
 
 #include <chrono>
@@ -22,12 +23,12 @@ using Clock = std::chrono::steady_clock;
 
 /// What it takes to open a store.
 struct StoreAddress {
-  std::string file;       // not empty: a FileStore
-  std::string host;       // else a TCPStore: a literal address
+  std::string file;  // not empty: a FileStore
+  std::string host;  // else a TCPStore: a literal address
   int port = 0;
-  int listen_socket = -1; // taken over: serve on it
+  int listen_socket = -1;  // taken over: serve on it
   int world = 1;
-  std::string name;       // for messages: "127.0.0.1:29500"
+  std::string name;  // for messages: "127.0.0.1:29500"
 };
 
 /// Any thread. Errors: UNAVAILABLE with peer 0 when the server is gone or does not answer.
@@ -49,7 +50,8 @@ class BoundedStore {
  private:
   struct Server;
   using Job = std::function<void(c10d::Store&)>;
-  /// Runs the job on the store's thread. False: not done by the deadline; the job may still run later.
+  /// Runs the job on the store's thread. False: not done by the deadline; the job may still run
+  /// later.
   bool run(Job job, Clock::time_point deadline);
   void must_run(Job job);
 

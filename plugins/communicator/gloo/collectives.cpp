@@ -16,18 +16,30 @@ constexpr int64_t kSmallBytes = 16 << 10;  // below this, latency counts
 
 const char* op_name(uint32_t op) {
   switch (op) {
-    case CIUIC_OP_ALL_REDUCE: return "all-reduce";
-    case CIUIC_OP_REDUCE: return "reduce";
-    case CIUIC_OP_REDUCE_SCATTER: return "reduce-scatter";
-    case CIUIC_OP_ALL_GATHER: return "all-gather";
-    case CIUIC_OP_BROADCAST: return "broadcast";
-    case CIUIC_OP_GATHER: return "gather";
-    case CIUIC_OP_SCATTER: return "scatter";
-    case CIUIC_OP_ALL_TO_ALL: return "all-to-all";
-    case CIUIC_OP_SEND: return "send";
-    case CIUIC_OP_RECV: return "recv";
-    case CIUIC_OP_BARRIER: return "barrier";
-    default: return "unknown operation";
+    case CIUIC_OP_ALL_REDUCE:
+      return "all-reduce";
+    case CIUIC_OP_REDUCE:
+      return "reduce";
+    case CIUIC_OP_REDUCE_SCATTER:
+      return "reduce-scatter";
+    case CIUIC_OP_ALL_GATHER:
+      return "all-gather";
+    case CIUIC_OP_BROADCAST:
+      return "broadcast";
+    case CIUIC_OP_GATHER:
+      return "gather";
+    case CIUIC_OP_SCATTER:
+      return "scatter";
+    case CIUIC_OP_ALL_TO_ALL:
+      return "all-to-all";
+    case CIUIC_OP_SEND:
+      return "send";
+    case CIUIC_OP_RECV:
+      return "recv";
+    case CIUIC_OP_BARRIER:
+      return "barrier";
+    default:
+      return "unknown operation";
   }
 }
 
@@ -39,9 +51,12 @@ bool can_reduce(uint32_t reduce, ciuic_dtype dtype) {
     case CIUIC_REDUCE_SUM:
     case CIUIC_REDUCE_MIN:
     case CIUIC_REDUCE_MAX:
-    case CIUIC_REDUCE_PROD: return number;
-    case CIUIC_REDUCE_AVG: return is_float(dtype);
-    default: return false;
+    case CIUIC_REDUCE_PROD:
+      return number;
+    case CIUIC_REDUCE_AVG:
+      return is_float(dtype);
+    default:
+      return false;
   }
 }
 
@@ -78,8 +93,9 @@ class Checker {
   Request check() {
     const ciuic_tensor* shown = c_.out != nullptr ? c_.out : c_.in;
     request_.dtype = shown == nullptr ? kU8 : shown->t.dtype;
-    request_.what += " (" + std::to_string(shown == nullptr ? 0 : tensor_bytes(*shown)) + " bytes, rank " +
-                     std::to_string(request_.rank) + " of " + std::to_string(request_.world) + ")";
+    request_.what += " (" + std::to_string(shown == nullptr ? 0 : tensor_bytes(*shown)) +
+                     " bytes, rank " + std::to_string(request_.rank) + " of " +
+                     std::to_string(request_.world) + ")";
     check_supported(shown == nullptr ? ciuic_device{CIUIC_DEVICE_CPU, 0} : shown->t.device);
     if (c_.op != CIUIC_OP_BARRIER) {
       check_tensors();
@@ -89,15 +105,18 @@ class Checker {
   }
 
  private:
-  [[noreturn]] void refuse(int32_t code, const std::string& why) const { throw Error(code, request_.what + ": " + why); }
+  [[noreturn]] void refuse(int32_t code, const std::string& why) const {
+    throw Error(code, request_.what + ": " + why);
+  }
 
   void check_supported(ciuic_device device) const {
     if (capability_bits(c_.op, reduces(c_.op) ? c_.reduce : 0, request_.dtype, device) == 0) {
-      refuse(CIUIC_UNIMPLEMENTED, "not supported for reduction " + std::to_string(c_.reduce) + " of " +
-                                      dtype_name(request_.dtype) + " on device type " + std::to_string(device.type) +
-                                      "; ask capabilities first");
+      refuse(CIUIC_UNIMPLEMENTED, "not supported for reduction " + std::to_string(c_.reduce) +
+                                      " of " + dtype_name(request_.dtype) + " on device type " +
+                                      std::to_string(device.type) + "; ask capabilities first");
     }
-    if (c_.in_counts != nullptr || c_.in_offsets != nullptr || c_.out_counts != nullptr || c_.out_offsets != nullptr) {
+    if (c_.in_counts != nullptr || c_.in_offsets != nullptr || c_.out_counts != nullptr ||
+        c_.out_offsets != nullptr) {
       refuse(CIUIC_UNIMPLEMENTED, "uneven parts are not supported; pad them");
     }
     if ((c_.factor != 0 && c_.factor != 1) || c_.vote != 0) {
@@ -116,7 +135,8 @@ class Checker {
       refuse(CIUIC_INVALID, std::string(name) + " is not dense in row-major order");
     }
     if (!same(t->t.dtype, request_.dtype)) {
-      refuse(CIUIC_INVALID, "in has " + dtype_name(t->t.dtype) + ", out " + dtype_name(request_.dtype));
+      refuse(CIUIC_INVALID,
+             "in has " + dtype_name(t->t.dtype) + ", out " + dtype_name(request_.dtype));
     }
   }
 
@@ -136,7 +156,8 @@ class Checker {
       const int64_t in_parts = c_.op == CIUIC_OP_REDUCE_SCATTER ? request_.world : 1;
       const int64_t out_parts = c_.op == CIUIC_OP_ALL_GATHER ? request_.world : 1;
       if (in * out_parts != out * in_parts) {
-        refuse(CIUIC_INVALID, "in has " + std::to_string(in) + " elements, out " + std::to_string(out));
+        refuse(CIUIC_INVALID,
+               "in has " + std::to_string(in) + " elements, out " + std::to_string(out));
       }
       request_.n = in / in_parts;
     }
@@ -154,7 +175,8 @@ void copy(void* to, const void* from, int64_t bytes) {
 }
 
 std::shared_ptr<Buffer> scratch(const Host& host, int64_t bytes) {
-  return std::make_shared<Buffer>(host, ciuic_device{CIUIC_DEVICE_CPU, 0}, static_cast<size_t>(bytes));
+  return std::make_shared<Buffer>(host, ciuic_device{CIUIC_DEVICE_CPU, 0},
+                                  static_cast<size_t>(bytes));
 }
 
 /// Everybody's `in` to everybody, as parts of a new buffer, in one step.
@@ -165,9 +187,10 @@ std::shared_ptr<Buffer> exchange(const Request& r, const Host& host, Operation& 
   for (int p = 0; p < r.world; ++p) {
     copy(copies->bytes() + p * bytes, r.in, bytes);
   }
-  operation.parts.emplace_back([copies, all, bytes](ProcessGroup& group, Milliseconds timeout, Done done) {
-    group.all_to_all(copies->data(), all->data(), bytes, timeout, std::move(done));
-  });
+  operation.parts.emplace_back(
+      [copies, all, bytes](ProcessGroup& group, Milliseconds timeout, Done done) {
+        group.all_to_all(copies->data(), all->data(), bytes, timeout, std::move(done));
+      });
   return all;
 }
 
@@ -187,16 +210,18 @@ void all_reduce_by_ring(const Request& r, const Host& host, Operation& operation
   } else {
     copy(r.out, r.in, r.part_bytes);
   }
-  const bool keys = is_float(type) && (r.reduce == CIUIC_REDUCE_MIN || r.reduce == CIUIC_REDUCE_MAX);
+  const bool keys =
+      is_float(type) && (r.reduce == CIUIC_REDUCE_MIN || r.reduce == CIUIC_REDUCE_MAX);
   ciuic_dtype travels = type;
   if (keys) {
     to_order_keys_(type, r.reduce, data, r.n);
     travels = type.bits == 64 ? kI64 : kI32;
   }
   const uint32_t reduce = r.reduce == CIUIC_REDUCE_AVG ? uint32_t{CIUIC_REDUCE_SUM} : r.reduce;
-  operation.parts.emplace_back([data, n = r.n, travels, reduce](ProcessGroup& group, Milliseconds timeout, Done done) {
-    group.all_reduce(data, n, travels, reduce, timeout, std::move(done));
-  });
+  operation.parts.emplace_back(
+      [data, n = r.n, travels, reduce](ProcessGroup& group, Milliseconds timeout, Done done) {
+        group.all_reduce(data, n, travels, reduce, timeout, std::move(done));
+      });
   operation.finish = [r, type, keys, data, floats] {
     if (keys) {
       from_order_keys_(type, data, r.n);
@@ -222,7 +247,9 @@ void reduce_scatter(const Request& r, const Host& host, Operation& operation) {
 
 void all_gather(const Request& r, const Host& host, Operation& operation) {
   if (r.part_bytes <= kSmallBytes) {
-    operation.finish = [r, all = exchange(r, host, operation)] { copy(r.out, all->data(), r.part_bytes * r.world); };
+    operation.finish = [r, all = exchange(r, host, operation)] {
+      copy(r.out, all->data(), r.part_bytes * r.world);
+    };
     return;
   }
   copy(r.out + r.rank * r.part_bytes, r.in, r.part_bytes);
@@ -240,8 +267,9 @@ void broadcast(const Request& r, Operation& operation) {
 }
 
 void barrier(Operation& operation) {
-  operation.parts.emplace_back(
-      [](ProcessGroup& group, Milliseconds timeout, Done done) { group.barrier(timeout, std::move(done)); });
+  operation.parts.emplace_back([](ProcessGroup& group, Milliseconds timeout, Done done) {
+    group.barrier(timeout, std::move(done));
+  });
 }
 
 void add_parts(const Request& r, const Host& host, Operation& operation) {
@@ -249,10 +277,14 @@ void add_parts(const Request& r, const Host& host, Operation& operation) {
     case CIUIC_OP_ALL_REDUCE:
       return r.tree || r.part_bytes <= kSmallBytes ? all_reduce_by_exchange(r, host, operation)
                                                    : all_reduce_by_ring(r, host, operation);
-    case CIUIC_OP_REDUCE_SCATTER: return reduce_scatter(r, host, operation);
-    case CIUIC_OP_ALL_GATHER: return all_gather(r, host, operation);
-    case CIUIC_OP_BROADCAST: return broadcast(r, operation);
-    default: return barrier(operation);
+    case CIUIC_OP_REDUCE_SCATTER:
+      return reduce_scatter(r, host, operation);
+    case CIUIC_OP_ALL_GATHER:
+      return all_gather(r, host, operation);
+    case CIUIC_OP_BROADCAST:
+      return broadcast(r, operation);
+    default:
+      return barrier(operation);
   }
 }
 
@@ -260,8 +292,9 @@ void add_parts(const Request& r, const Host& host, Operation& operation) {
 
 uint64_t capability_bits(uint32_t op, uint32_t reduce, ciuic_dtype dtype, ciuic_device device) {
   const bool host_memory = device.type == CIUIC_DEVICE_CPU || device.type == CIUIC_DEVICE_CUDA_HOST;
-  const bool moves = op == CIUIC_OP_ALL_GATHER || op == CIUIC_OP_BROADCAST || op == CIUIC_OP_BARRIER;
-  const bool known = reduces(op) ? can_reduce(reduce, dtype) : moves && dtype.bits % 8 == 0 && dtype.lanes == 1;
+  const bool whole_bytes = dtype.bits > 0 && dtype.bits % 8 == 0 && dtype.lanes == 1;
+  const bool moves = (op == CIUIC_OP_ALL_GATHER || op == CIUIC_OP_BROADCAST) && whole_bytes;
+  const bool known = reduces(op) ? can_reduce(reduce, dtype) : moves || op == CIUIC_OP_BARRIER;
   if (!host_memory || !known) {
     return 0;
   }
@@ -276,7 +309,8 @@ Operation plan(const ciuic_collective& request, const Host& host, int rank, int 
   const Request r = Checker(request, rank, world).check();
   Operation operation;
   operation.what = r.what;
-  operation.timeout = request.timeout_ns == 0 ? default_timeout : std::chrono::nanoseconds(request.timeout_ns);
+  operation.timeout =
+      request.timeout_ns == 0 ? default_timeout : std::chrono::nanoseconds(request.timeout_ns);
   const bool empty = r.n == 0 && r.op != CIUIC_OP_BARRIER;
   if (world == 1) {
     copy(r.out, r.in == nullptr ? r.out : r.in, r.part_bytes);  // every collective of one rank

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-
 #include <unistd.h>
 
 namespace ciuic::plugins::gloo {
@@ -69,7 +68,8 @@ std::string death_of(const std::string& identity) {
     return "";
   }
   const Process now = look_at(peer.pid);
-  const bool alive = now.state != 0 && now.state != 'Z' && now.state != 'X' && now.start == peer.start;
+  const bool alive =
+      now.state != 0 && now.state != 'Z' && now.state != 'X' && now.start == peer.start;
   return alive ? "" : "its process " + peer.pid + " has ended";
 }
 

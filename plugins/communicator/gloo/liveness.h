@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Is a peer's process alive? Known for certain when it runs on this machine, in the same process namespace.
+// Is a peer's process alive? Known for certain when it runs on this machine, in the same process
+// namespace.
 #pragma once
 
 #include <string>

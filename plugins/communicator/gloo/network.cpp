@@ -2,14 +2,13 @@
 #include "network.h"
 
 #include <algorithm>
-#include <bit>
-#include <memory>
-#include <sstream>
-
 #include <arpa/inet.h>
+#include <bit>
 #include <ifaddrs.h>
+#include <memory>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sstream>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,7 +49,8 @@ bool same_network(const Address& a, const Address& b) {
 }
 
 bool has_host(const std::vector<Address>& addresses, const std::string& host) {
-  return std::any_of(addresses.begin(), addresses.end(), [&](const Address& a) { return a.host == host; });
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [&](const Address& a) { return a.host == host; });
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ std::vector<Address> own_addresses() {
 std::string to_text(const std::vector<Address>& addresses) {
   std::string text;
   for (const Address& a : addresses) {
-    text += (text.empty() ? "" : ",") + a.host + "/" + std::to_string(a.prefix_bits);
+    text += text.empty() ? "" : ",";
+    text += a.host + "/" + std::to_string(a.prefix_bits);
   }
   return text;
 }
@@ -91,16 +92,21 @@ std::vector<Address> from_text(const std::string& text) {
   return out;
 }
 
-std::string choose_address(const std::vector<Address>& own, const std::vector<std::vector<Address>>& peers) {
+std::string choose_address(const std::vector<Address>& own,
+                           const std::vector<std::vector<Address>>& peers) {
   std::string best;
   int64_t best_count = -1;
   for (const Address& mine : own) {
-    const bool repeated = std::any_of(peers.begin(), peers.end(), [&](const std::vector<Address>& peer) {
-      return has_host(peer, mine.host) && peer.front().host != own.front().host;  // not another rank of this machine
-    });
-    const auto reached = std::count_if(peers.begin(), peers.end(), [&](const std::vector<Address>& peer) {
-      return std::any_of(peer.begin(), peer.end(), [&](const Address& a) { return same_network(mine, a); });
-    });
+    const bool repeated =
+        std::any_of(peers.begin(), peers.end(), [&](const std::vector<Address>& peer) {
+          return has_host(peer, mine.host) &&
+                 peer.front().host != own.front().host;  // not another rank of this machine
+        });
+    const auto reached =
+        std::count_if(peers.begin(), peers.end(), [&](const std::vector<Address>& peer) {
+          return std::any_of(peer.begin(), peer.end(),
+                             [&](const Address& a) { return same_network(mine, a); });
+        });
     if (!repeated && reached > best_count) {
       best = mine.host;
       best_count = reached;
@@ -111,7 +117,8 @@ std::string choose_address(const std::vector<Address>& own, const std::vector<st
 
 bool is_literal(const std::string& text) {
   in6_addr address{};
-  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
 }  // namespace ciuic::plugins::gloo

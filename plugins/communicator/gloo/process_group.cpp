@@ -20,7 +20,9 @@ class KvStore final : public c10d::Store {
   KvStore(KeyValue kv, Milliseconds timeout)
       : c10d::Store(timeout), kv_(std::move(kv)), deadline_(Clock::now() + timeout) {}
 
-  c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<KvStore>(kv_, timeout_); }
+  c10::intrusive_ptr<c10d::Store> clone() override {
+    return c10::make_intrusive<KvStore>(kv_, timeout_);
+  }
   void set(const std::string& key, const std::vector<uint8_t>& value) override {
     kv_.set(key, std::string(value.begin(), value.end()));
   }
@@ -41,7 +43,9 @@ class KvStore final : public c10d::Store {
     }
     return true;
   }
-  int64_t getNumKeys() override { throw Error(CIUIC_UNIMPLEMENTED, "the kv service does not count keys"); }
+  int64_t getNumKeys() override {
+    throw Error(CIUIC_UNIMPLEMENTED, "the kv service does not count keys");
+  }
   void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
   void wait(const std::vector<std::string>& keys, const Milliseconds& timeout) override {
     const auto deadline = std::min(deadline_, Clock::now() + timeout);
@@ -79,7 +83,8 @@ class BlockSignals {
   sigset_t before_{};
 };
 
-/// The first line without Gloo's "[/pytorch/third_party/...:78] "; the rest of a c10::Error is a stack.
+/// The first line without Gloo's "[/pytorch/third_party/...:78] "; the rest of a c10::Error is a
+/// stack.
 std::string first_line(const std::exception& e) {
   const auto* error = dynamic_cast<const c10::Error*>(&e);
   std::string text = error != nullptr ? error->what_without_backtrace() : e.what();
@@ -88,7 +93,9 @@ std::string first_line(const std::exception& e) {
   return text.rfind("[/", 0) == 0 && place != std::string::npos ? text.substr(place + 2) : text;
 }
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// Gloo's exceptions have one type; the text tells them apart.
 Error translate(const std::exception_ptr& exception) {
@@ -100,10 +107,15 @@ Error translate(const std::exception_ptr& exception) {
     return Error(CIUIC_EXHAUSTED, "out of memory");
   } catch (const std::exception& e) {
     const std::string text = first_line(e);
-    const bool late = contains(text, "Timed out") || contains(text, "timeout") || contains(text, "timed out");
-    const bool lost = dynamic_cast<const ::gloo::IoException*>(&e) != nullptr || contains(text, "closed by peer") ||
-                      contains(text, "pair closure") || contains(text, "Connect");
-    return Error(late && !contains(text, "pair closure") ? CIUIC_DEADLINE : lost ? CIUIC_UNAVAILABLE : CIUIC_INTERNAL, text);
+    const bool late =
+        contains(text, "Timed out") || contains(text, "timeout") || contains(text, "timed out");
+    const bool lost = dynamic_cast<const ::gloo::IoException*>(&e) != nullptr ||
+                      contains(text, "closed by peer") || contains(text, "pair closure") ||
+                      contains(text, "Connect");
+    return Error(late && !contains(text, "pair closure") ? CIUIC_DEADLINE
+                 : lost                                  ? CIUIC_UNAVAILABLE
+                                                         : CIUIC_INTERNAL,
+                 text);
   } catch (...) {
     return Error(CIUIC_INTERNAL, "an exception that is no std::exception was thrown");
   }
@@ -124,10 +136,14 @@ at::ScalarType scalar_type(ciuic_dtype dtype) {
 
 c10d::ReduceOp reduce_op(uint32_t reduce) {
   switch (reduce) {
-    case CIUIC_REDUCE_MIN: return c10d::ReduceOp::MIN;
-    case CIUIC_REDUCE_MAX: return c10d::ReduceOp::MAX;
-    case CIUIC_REDUCE_PROD: return c10d::ReduceOp::PRODUCT;
-    default: return c10d::ReduceOp::SUM;
+    case CIUIC_REDUCE_MIN:
+      return c10d::ReduceOp::MIN;
+    case CIUIC_REDUCE_MAX:
+      return c10d::ReduceOp::MAX;
+    case CIUIC_REDUCE_PROD:
+      return c10d::ReduceOp::PRODUCT;
+    default:
+      return c10d::ReduceOp::SUM;
   }
 }
 
@@ -152,14 +168,15 @@ class TorchProcessGroup final : public ProcessGroup {
     const BlockSignals blocked;
     auto options = c10d::ProcessGroupGloo::Options::create(o.timeout);
     options->threads = o.threads;
-    options->devices.push_back(o.is_interface ? c10d::ProcessGroupGloo::createDeviceForInterface(o.address)
-                                              : c10d::ProcessGroupGloo::createDeviceForHostname(o.address));
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<KvStore>(o.store, o.timeout), rank_, size_,
-                                                         options);
+    options->devices.push_back(o.is_interface
+                                   ? c10d::ProcessGroupGloo::createDeviceForInterface(o.address)
+                                   : c10d::ProcessGroupGloo::createDeviceForHostname(o.address));
+    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<KvStore>(o.store, o.timeout), rank_, size_, options);
   }
 
-  void all_reduce(void* data, int64_t num_elements, ciuic_dtype dtype, uint32_t reduce, Milliseconds timeout,
-                  Done done) override {
+  void all_reduce(void* data, int64_t num_elements, ciuic_dtype dtype, uint32_t reduce,
+                  Milliseconds timeout, Done done) override {
     std::vector<at::Tensor> tensors{wrap(data, num_elements, scalar_type(dtype))};
     c10d::AllreduceOptions options;
     options.reduceOp = reduce_op(reduce);
@@ -167,7 +184,8 @@ class TorchProcessGroup final : public ProcessGroup {
     start([&] { return group_->allreduce(tensors, options); }, std::move(done));
   }
 
-  void all_to_all(const void* in, void* out, int64_t part_bytes, Milliseconds timeout, Done done) override {
+  void all_to_all(const void* in, void* out, int64_t part_bytes, Milliseconds timeout,
+                  Done done) override {
     at::Tensor from = wrap(const_cast<void*>(in), part_bytes * size_, at::kByte);
     at::Tensor to = wrap(out, part_bytes * size_, at::kByte);
     std::vector<int64_t> even;
@@ -191,7 +209,8 @@ class TorchProcessGroup final : public ProcessGroup {
   }
 
   void break_connections() noexcept override {
-    // Gloo has no abort, but a receive that times out closes every pair of its context. Nobody sends with this tag.
+    // Gloo has no abort, but a receive that times out closes every pair of its context. Nobody
+    // sends with this tag.
     constexpr int kNobodysTag = 0x7F000001;
     float nothing = 0;
     for (int peer = 0; peer < size_; ++peer) {

@@ -16,7 +16,8 @@
 namespace ciuic::plugins::gloo {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements: the working set of a block stays in the first-level caches
+constexpr int64_t kBlock =
+    1024;  // elements: the working set of a block stays in the first-level caches
 
 float bf16_to_f32(uint16_t bits) {
   const uint32_t wide = uint32_t{bits} << 16;
@@ -81,10 +82,11 @@ void divide_all(T* data, int64_t n, int divisor) {
   }
 }
 
-/// T is the type of the arithmetic; load and store move n elements between it and the tensors' type.
+/// T is the type of the arithmetic; load and store move n elements between it and the tensors'
+/// type.
 template <typename T, typename Load, typename Store>
-void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts, int64_t n, int64_t width,
-                   void* out, Load load, Store store) {
+void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
+                   int64_t n, int64_t width, void* out, Load load, Store store) {
   std::vector<T> rows(static_cast<size_t>(std::min(n, kBlock) * num_parts));
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
@@ -107,7 +109,8 @@ void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int
 }
 
 template <typename T>
-void reduce_plain(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts, int64_t n, void* out) {
+void reduce_plain(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
+                  int64_t n, void* out) {
   const auto load = [](const char* from, T* to, int64_t count) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
   };
@@ -149,14 +152,21 @@ void from_keys(char* data, int64_t n) {
 
 bool is_narrow(ciuic_dtype dtype) { return same(dtype, kF16) || same(dtype, kBF16); }
 
-bool is_float(ciuic_dtype dtype) { return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64); }
+bool is_float(ciuic_dtype dtype) {
+  return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64);
+}
 
-void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
-                  int64_t num_elements, void* out) {
+void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t stride_bytes,
+                  int num_parts, int64_t num_elements, void* out) {
   if (is_narrow(dtype)) {
-    const auto load = [dtype](const char* from, float* to, int64_t count) { widen(dtype, from, to, count); };
-    const auto store = [dtype](const float* from, char* to, int64_t count) { narrow(dtype, from, to, count); };
-    return reduce_blocks<float>(reduce, parts, stride_bytes, num_parts, num_elements, 2, out, load, store);
+    const auto load = [dtype](const char* from, float* to, int64_t count) {
+      widen(dtype, from, to, count);
+    };
+    const auto store = [dtype](const float* from, char* to, int64_t count) {
+      narrow(dtype, from, to, count);
+    };
+    return reduce_blocks<float>(reduce, parts, stride_bytes, num_parts, num_elements, 2, out, load,
+                                store);
   }
   if (same(dtype, kF32)) {
     return reduce_plain<float>(reduce, parts, stride_bytes, num_parts, num_elements, out);
@@ -203,20 +213,30 @@ void from_order_keys_(ciuic_dtype dtype, void* data, int64_t num_elements) {
 }
 
 void widen(ciuic_dtype dtype, const void* in, float* out, int64_t num_elements) {
-  const auto* bits = static_cast<const uint16_t*>(in);
+  const auto* __restrict bits = static_cast<const uint16_t*>(in);
+  float* __restrict floats = out;
   if (same(dtype, kBF16)) {
-    std::transform(bits, bits + num_elements, out, bf16_to_f32);
+    for (int64_t i = 0; i < num_elements; ++i) {
+      floats[i] = bf16_to_f32(bits[i]);
+    }
   } else {
-    std::transform(bits, bits + num_elements, out, c10::detail::fp16_ieee_to_fp32_value);
+    for (int64_t i = 0; i < num_elements; ++i) {
+      floats[i] = c10::detail::fp16_ieee_to_fp32_value(bits[i]);
+    }
   }
 }
 
 void narrow(ciuic_dtype dtype, const float* in, void* out, int64_t num_elements) {
-  auto* bits = static_cast<uint16_t*>(out);
+  auto* __restrict bits = static_cast<uint16_t*>(out);
+  const float* __restrict floats = in;
   if (same(dtype, kBF16)) {
-    std::transform(in, in + num_elements, bits, f32_to_bf16);
+    for (int64_t i = 0; i < num_elements; ++i) {
+      bits[i] = f32_to_bf16(floats[i]);
+    }
   } else {
-    std::transform(in, in + num_elements, bits, c10::detail::fp16_ieee_from_fp32_value);
+    for (int64_t i = 0; i < num_elements; ++i) {
+      bits[i] = c10::detail::fp16_ieee_from_fp32_value(floats[i]);
+    }
   }
 }
 

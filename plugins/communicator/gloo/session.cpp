@@ -13,11 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kBlameLimit = 80ms;     // how long the search for the culprit may hold up the works
-constexpr auto kSilence = 50ms;        // who has not spoken by then is silent
+constexpr auto kLook = 500ms;          // how often operations under way look for dead peers
 constexpr auto kReleaseLimit = 900ms;  // by when Gloo must have let go after the connections closed
 constexpr auto kSlack = 200ms;         // Gloo's own timeout comes after ours
 
+constexpr const char* kSomebodyFailed = "failed/any";
 std::string failed_key(size_t rank) { return "failed/" + std::to_string(rank); }
 
 /// A thread that leaves the signals to the main thread.
@@ -31,10 +31,16 @@ std::thread quiet_thread(Body body) {
   });
 }
 
+std::string seconds_text(std::chrono::nanoseconds t) {
+  const std::string text = std::to_string(std::chrono::duration<double>(t).count());
+  return text.substr(0, text.find('.') + 4) + " s";
+}
+
 std::string name_ranks(const std::vector<int32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    text += i == 0 ? "" : ", ";
+    text += std::to_string(ranks[i]);
   }
   return text;
 }
@@ -72,7 +78,11 @@ Session::Session(const Host& host) : host_(host) {}
 
 Session::Session(const Host& host, KeyValue kv, std::vector<Member> members, int rank,
                  std::unique_ptr<ProcessGroup> group)
-    : host_(host), kv_(std::move(kv)), members_(std::move(members)), rank_(rank), group_(std::move(group)) {
+    : host_(host),
+      kv_(std::move(kv)),
+      members_(std::move(members)),
+      rank_(rank),
+      group_(std::move(group)) {
   monitor_ = quiet_thread([this] { monitor(); });
 }
 
@@ -104,7 +114,8 @@ Work Session::submit(std::vector<Operation> operations) {
 }
 
 void Session::start(uint64_t id, Live& live) {
-  // live stays until its last part is done, so nothing of it is touched after the last one was started.
+  // live stays until its last part is done, so nothing of it is touched after the last one was
+  // started.
   const size_t count = live.operation.parts.size();
   if (count == 0) {
     if (live.operation.finish) {
@@ -114,10 +125,13 @@ void Session::start(uint64_t id, Live& live) {
     return;
   }
   const Milliseconds timeout = std::chrono::ceil<Milliseconds>(live.operation.timeout) + kSlack;
-  const std::vector<Part> parts = std::move(live.operation.parts);
-  for (const Part& part : parts) {
+  // Parts own the memory that Gloo works in: they live as long as Gloo keeps the callback.
+  const auto parts = std::make_shared<const std::vector<Part>>(std::move(live.operation.parts));
+  for (const Part& part : *parts) {
     try {
-      part(*group_, timeout, [self = shared_from_this(), id](const Error* error) { self->part_done(id, error); });
+      part(*group_, timeout, [self = shared_from_this(), id, parts](const Error* error) {
+        self->part_done(id, error);
+      });
     } catch (const Error& error) {
       part_done(id, &error);
     }
@@ -134,8 +148,9 @@ void Session::part_done(uint64_t id, const Error* error) {
   if (error != nullptr) {
     live.failed = true;
     const Error seen(error->code(), live.operation.what + ": " + error->what(), error->peer());
+    const auto timeout = live.operation.timeout;
     lock.unlock();
-    fail(seen, false);
+    fail(seen, timeout, false);
     lock.lock();
   }
   if (--live.parts_left > 0) {
@@ -190,10 +205,11 @@ void Session::check() const {
   }
 }
 
-void Session::fail(const Error& error, bool is_final) {
+void Session::fail(const Error& error, std::chrono::nanoseconds timeout, bool is_final) {
   const std::lock_guard lock(mutex_);
   if (!broken_) {
     broken_ = error;
+    patience_ = std::clamp<std::chrono::nanoseconds>(timeout / 16, 10ms, 100ms);
     if (is_final) {
       final_ = error;
     }
@@ -202,7 +218,9 @@ void Session::fail(const Error& error, bool is_final) {
 }
 
 void Session::abort(int32_t code) {
-  fail(Error(code, "gloo: the group was aborted by its owner (" + std::string(code_name(code)) + ")"), true);
+  fail(Error(code,
+             "gloo: the group was aborted by its owner (" + std::string(code_name(code)) + ")"),
+       0ns, true);
 }
 
 void Session::monitor() {
@@ -216,27 +234,61 @@ void Session::monitor() {
     if (closing_) {
       return;
     }
-    next_look_ = Clock::time_point::max();
+    next_look_ = live_.empty() ? Clock::time_point::max() : Clock::now() + kLook;
     for (const auto& [id, live] : live_) {
       next_look_ = std::min(next_look_, live.deadline);
     }
-    if (next_look_ == Clock::time_point::max()) {
+    if (live_.empty()) {
       attention_.wait(lock);
-    } else {
-      attention_.wait_until(lock, next_look_);
+    } else if (attention_.wait_until(lock, next_look_) == std::cv_status::timeout) {
+      check_deadlines(lock);
+      look_around(lock);
     }
-    check_deadlines();
   }
 }
 
-void Session::check_deadlines() {
+void Session::check_deadlines(Lock& lock) {
   const auto now = Clock::now();
   for (const auto& [id, live] : live_) {
-    if (!broken_ && live.deadline <= now && live.parts_left > 0) {
-      const auto seconds = std::to_string(std::chrono::duration<double>(live.operation.timeout).count());
-      broken_ = Error(CIUIC_DEADLINE, live.operation.what + ": not done within " + seconds.substr(0, seconds.find('.') + 4) + " s");
+    if (live.deadline <= now && live.parts_left > 0) {
+      const Error late(CIUIC_DEADLINE, live.operation.what + ": not done within " +
+                                           seconds_text(live.operation.timeout));
+      const auto timeout = live.operation.timeout;
+      lock.unlock();
+      fail(late, timeout, false);
+      lock.lock();
+      return;
     }
   }
+}
+
+/// An operation that waits for one peer does not see that another is gone.
+void Session::look_around(Lock& lock) {
+  if (broken_ || live_.empty() ||
+      live_.begin()->second.deadline - live_.begin()->second.operation.timeout + kLook >
+          Clock::now()) {
+    return;
+  }
+  const std::string what = live_.begin()->second.operation.what;
+  const auto timeout = live_.begin()->second.operation.timeout;
+  lock.unlock();
+  std::string problem;
+  for (const Member& member : members_) {
+    if (problem.empty() && !death_of(member.identity).empty()) {
+      problem = "a peer's process has ended";
+    }
+  }
+  try {
+    if (problem.empty() && kv_->get(kSomebodyFailed, Clock::now())) {
+      problem = "the group has failed elsewhere";
+    }
+  } catch (const Error&) {
+    // the store is gone: that alone ends no operation
+  }
+  if (!problem.empty()) {
+    fail(Error(CIUIC_UNAVAILABLE, what + ": " + problem), timeout, false);
+  }
+  lock.lock();
 }
 
 void Session::handle_failure(Lock& lock) {
@@ -245,9 +297,9 @@ void Session::handle_failure(Lock& lock) {
   group_->break_connections();
   lock.lock();
   reporter_ = quiet_thread([this] { report(); });
-  attention_.wait_until(lock, since + kBlameLimit, [this] { return final_.has_value(); });
+  attention_.wait_until(lock, since + patience_, [this] { return final_.has_value(); });
   if (!final_) {
-    final_ = broken_;
+    final_ = guess(*broken_);
   }
   retire_failed(lock);
   attention_.wait_until(lock, since + kReleaseLimit, [this] { return live_.empty(); });
@@ -288,7 +340,8 @@ void Session::abandon_rest(Lock& lock) {
     batch->one_ended(cause);
   }
   if (!batches.empty()) {
-    host_.warn("gloo: " + std::to_string(batches.size()) + " operations did not end after the connections were closed");
+    host_.warn("gloo: " + std::to_string(batches.size()) +
+               " operations did not end after the connections were closed");
   }
   ended_.notify_all();
   lock.lock();
@@ -296,23 +349,60 @@ void Session::abandon_rest(Lock& lock) {
 
 // ---- who is to blame ----
 
+/// On a thread of its own: the store may not answer.
 void Session::report() {
   Lock lock(mutex_);
   const Error cause = *broken_;
+  const auto silence = Clock::now() + patience_ / 2;
   lock.unlock();
-  Error found = cause;
-  try {
-    kv_->set(failed_key(static_cast<size_t>(rank_)), std::to_string(cause.code()) + " " + cause.what());
-    found = find_culprit(cause, Clock::now() + kSilence);
-  } catch (const Error& e) {  // the store is gone; the host knows whose it was
-    const int32_t peer = members_.size() == 2 ? members_[static_cast<size_t>(1 - rank_)].global_rank : e.peer();
-    found = Error(cause.code(), std::string(cause.what()) + "; " + e.what(), peer);
+  if (const auto dead = find_dead(cause)) {
+    decide(*dead);  // the others find that out by themselves
   }
-  lock.lock();
+  try {
+    kv_->set(failed_key(static_cast<size_t>(rank_)),
+             std::to_string(cause.code()) + " " + cause.what());
+    kv_->set(kSomebodyFailed, std::to_string(rank_));
+    decide(find_culprit(cause, silence));
+  } catch (const Error& e) {  // the store is gone; the host knows whose it was
+    const auto dead = find_dead(cause);
+    decide(dead
+               ? *dead
+               : guess(Error(cause.code(), std::string(cause.what()) + "; " + e.what(), e.peer())));
+  }
+}
+
+void Session::decide(const Error& error) {
+  const std::lock_guard lock(mutex_);
   if (!final_) {
-    final_ = found;
+    final_ = error;
   }
   attention_.notify_all();
+}
+
+std::optional<Error> Session::find_dead(const Error& cause) const {
+  for (const Member& member : members_) {
+    if (const std::string death = death_of(member.identity); !death.empty()) {
+      return Error(CIUIC_UNAVAILABLE,
+                   std::string(cause.what()) + "; rank " + std::to_string(member.global_rank) +
+                       " is gone: " + death,
+                   member.global_rank);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Without the store, which does not answer.
+Error Session::guess(const Error& cause) const {
+  for (const Member& member : members_) {
+    if (const std::string stop = stop_of(member.identity); !stop.empty()) {
+      const std::string text =
+          std::string(cause.what()) + "; no sign of rank " + std::to_string(member.global_rank);
+      return Error(cause.code(), text + ": " + stop, member.global_rank);
+    }
+  }
+  const int32_t only =
+      members_.size() == 2 ? members_[static_cast<size_t>(1 - rank_)].global_rank : cause.peer();
+  return Error(cause.code(), cause.what(), only);
 }
 
 Error Session::find_culprit(const Error& cause, Clock::time_point deadline) const {
@@ -325,10 +415,6 @@ Error Session::find_culprit(const Error& cause, Clock::time_point deadline) cons
       continue;
     }
     const int32_t global = members_[r].global_rank;
-    const std::string name = "rank " + std::to_string(global);
-    if (const std::string death = death_of(members_[r].identity); !death.empty()) {
-      return Error(CIUIC_UNAVAILABLE, text + "; " + name + " is gone: " + death, global);
-    }
     const auto said = kv_->get(failed_key(r), deadline);
     if (!said) {
       silent.push_back(global);
@@ -338,11 +424,17 @@ Error Session::find_culprit(const Error& cause, Clock::time_point deadline) cons
     }
     const int code = std::atoi(said->c_str());
     if (code != CIUIC_DEADLINE && code != CIUIC_UNAVAILABLE) {
-      return Error(CIUIC_UNAVAILABLE, text + "; " + name + " gave up: " + said->substr(said->find(' ') + 1), global);
+      return Error(CIUIC_UNAVAILABLE,
+                   text + "; rank " + std::to_string(global) +
+                       " gave up: " + said->substr(said->find(' ') + 1),
+                   global);
     }
     deadline_passed = deadline_passed || code == CIUIC_DEADLINE;
   }
-  const int32_t code = deadline_passed ? CIUIC_DEADLINE : cause.code();
+  if (const auto dead = find_dead(cause)) {
+    return *dead;
+  }
+  const int32_t code = deadline_passed ? int32_t{CIUIC_DEADLINE} : cause.code();
   if (silent.empty()) {
     return Error(code, text, cause.peer());
   }
@@ -371,7 +463,8 @@ void Session::close(Milliseconds goodbye) {
   const bool healthy = !broken_;
   lock.unlock();
   if (!idle) {
-    fail(Error(CIUIC_CANCELLED, "gloo: the group was destroyed with operations under way"), true);
+    fail(Error(CIUIC_CANCELLED, "gloo: the group was destroyed with operations under way"), 0ns,
+         true);
   } else if (healthy) {
     say_goodbye(goodbye);
   }
@@ -391,7 +484,8 @@ void Session::release_group() {
     group_.reset();
     return;
   }
-  // Gloo's threads are let go by the closed connections; should one hang all the same, it is left behind.
+  // Gloo's threads are let go by the closed connections; should one hang all the same, it is left
+  // behind.
   std::promise<void> gone;
   const auto released = gone.get_future();
   quiet_thread([group = std::move(group_), gone = std::move(gone)]() mutable {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The life of operations on one group: deadlines, failure, abort. Gloo knows a timeout for each wait on a peer and nothing
-// more; here every operation ends by its deadline, and the first failure ends the group, with one cause for all works.
+// The life of operations on one group: deadlines, failure, abort. Gloo knows a timeout for each
+// wait on a peer and nothing more; here every operation ends by its deadline, and the first failure
+// ends the group, with one cause for all works.
 //
-// After a failure the connections are closed, so that Gloo lets go of the memory before the works end, and the ranks tell each
-// other through the kv service that they have noticed: whoever says nothing, or has no process any more, is to blame.
+// After a failure the connections are closed, so that Gloo lets go of the memory before the works
+// end, and the ranks tell each other through the kv service that they have noticed: whoever says
+// nothing, or has no process any more, is to blame.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +30,8 @@ namespace ciuic::plugins::gloo {
 /// One call of the process group, ready to run.
 using Part = std::function<void(ProcessGroup&, Milliseconds timeout, Done)>;
 
-/// One collective. Its parts run concurrently; `finish`, local work that does not fail, comes after them and may be empty.
+/// One collective. Its parts run concurrently; `finish`, local work that does not fail, comes after
+/// them and may be empty.
 struct Operation {
   std::string what;  // for messages
   std::chrono::nanoseconds timeout{};
@@ -47,7 +50,8 @@ class Session final : public std::enable_shared_from_this<Session> {
  public:
   /// A group of one rank has no connections, and its operations finish at once.
   explicit Session(const Host& host);
-  Session(const Host& host, KeyValue kv, std::vector<Member> members, int rank, std::unique_ptr<ProcessGroup> group);
+  Session(const Host& host, KeyValue kv, std::vector<Member> members, int rank,
+          std::unique_ptr<ProcessGroup> group);
 
   /// Throws the cause when the group is broken. An empty work: done already.
   [[nodiscard]] Work submit(std::vector<Operation> operations);
@@ -56,8 +60,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void check() const;
   /// False: operations are still under way at the deadline.
   [[nodiscard]] bool wait_idle(Clock::time_point deadline) const;
-  /// Ends threads and connections; unfinished operations fail with CANCELLED. A healthy group waits up to `goodbye` for its
-  /// peers, as a connection that closes early takes the peers' last bytes with it.
+  /// Ends threads and connections; unfinished operations fail with CANCELLED. A healthy group waits
+  /// up to `goodbye` for its peers, as a connection that closes early takes the peers' last bytes
+  /// with it.
   void close(Milliseconds goodbye);
 
  private:
@@ -74,14 +79,18 @@ class Session final : public std::enable_shared_from_this<Session> {
   void start(uint64_t id, Live& live);
   void part_done(uint64_t id, const Error* error);
   void retire(uint64_t id, const std::optional<Error>& error);
-  void fail(const Error& error, bool is_final);
+  void fail(const Error& error, std::chrono::nanoseconds timeout, bool is_final);
 
   void monitor();
-  void check_deadlines();
+  void check_deadlines(Lock& lock);
+  void look_around(Lock& lock);
   void handle_failure(Lock& lock);
   void retire_failed(Lock& lock);
   void abandon_rest(Lock& lock);
   void report();
+  void decide(const Error& error);
+  [[nodiscard]] std::optional<Error> find_dead(const Error& cause) const;
+  [[nodiscard]] Error guess(const Error& cause) const;
   [[nodiscard]] Error find_culprit(const Error& cause, Clock::time_point deadline) const;
   void say_goodbye(Milliseconds limit);
   void release_group();
@@ -98,9 +107,10 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::map<uint64_t, Live> live_;  // in order of submission
   std::vector<Live> abandoned_;    // Gloo may still use their memory
   uint64_t next_id_ = 0;
-  Clock::time_point next_look_ = Clock::time_point::max();  // when the monitor looks at deadlines
+  Clock::time_point next_look_ = Clock::time_point::max();  // when the monitor wakes by itself
   std::optional<Error> broken_;                             // the first failure
   std::optional<Error> final_;                              // as the works report it
+  std::chrono::nanoseconds patience_{};  // the search for the culprit may take so long
   bool closing_ = false;
   std::thread monitor_;
   std::thread reporter_;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// The built plugin as a host loads it, and instances of it with default options.
+#pragma once
+
+#include <dlfcn.h>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ciuic/abi/ciuic.h>
+#include <ciuic/testing/test_host.hpp>
+#include <ciuic/view.hpp>
+#include <ciuic/work.hpp>
+
+namespace ciuic::tests {
+
+inline const ciuic_descriptor& gloo_descriptor() {
+  static const ciuic_descriptor* const descriptor = [] {
+    void* library = ::dlopen(CIUIC_BUILD_DIR "/plugins/libgloo.so", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      throw std::runtime_error(::dlerror());
+    }
+    using Query = const ciuic_descriptor* (*)(uint32_t, uint32_t);
+    return reinterpret_cast<Query>(::dlsym(library, "ciuic_plugin_query"))(CIUIC_ABI_MAJOR, 0);
+  }();
+  return *descriptor;
+}
+
+/// A collective under construction: tensors that live as long as it.
+struct Call {
+  Tensor in, out;
+  ciuic_collective c{};
+};
+
+/// One group. Throws ciuic::Error.
+class Communicator {
+ public:
+  Communicator(testing::TestHost& host, int rank, int world, std::chrono::nanoseconds timeout)
+      : host_(host), rank_(rank), world_(world) {
+    std::vector<ciuic_option> options;
+    for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(gloo_descriptor().options)) {
+      ciuic_option option{sizeof(ciuic_option), 0, spec.type, 0, to_str(spec.key), spec.def};
+      if (std::string_view(spec.key) == "timeout") {
+        option.value.i = timeout.count();
+      }
+      options.push_back(option);
+    }
+    ciuic_create_args args{};
+    args.struct_size = sizeof(args);
+    args.host = host.table();
+    args.options = to_array(options);
+    args.rank = args.local_rank = rank;
+    args.world = args.local_world = world;
+    args.device = {CIUIC_DEVICE_CPU, 0};
+    host.host().check(gloo_descriptor().create(&args, &self_));
+  }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator() {
+    if (self_ != nullptr) {
+      gloo_descriptor().destroy(self_);
+    }
+  }
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int world() const { return world_; }
+  [[nodiscard]] uint64_t capabilities(uint32_t op, uint32_t reduce, ciuic_dtype dtype) const {
+    uint64_t bits = 0;
+    host_.host().check(vt().capabilities(self_, op, reduce, dtype, {CIUIC_DEVICE_CPU, 0}, &bits));
+    return bits;
+  }
+
+  [[nodiscard]] Work submit(std::span<Call> calls) const {
+    std::vector<ciuic_collective> collectives;
+    for (Call& call : calls) {
+      call.c.struct_size = sizeof(call.c);
+      call.c.in = call.c.op == CIUIC_OP_BROADCAST || call.c.op == CIUIC_OP_BARRIER ? nullptr
+                                                                                   : call.in.ptr();
+      call.c.out = call.c.op == CIUIC_OP_BARRIER ? nullptr : call.out.ptr();
+      collectives.push_back(call.c);
+    }
+    ciuic_work* work = nullptr;
+    host_.host().check(vt().submit(self_, to_array(collectives), nullptr, &work));
+    return Work(work);
+  }
+  [[nodiscard]] Work submit(Call call) const { return submit(std::span(&call, 1)); }
+  void run(Call call) const { submit(std::move(call)).wait(host_.host()); }
+
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::vector<int32_t> ranks) const {
+    ciuic_split request{};
+    request.struct_size = sizeof(request);
+    request.ranks = ranks.data();
+    request.count = static_cast<uint32_t>(ranks.size());
+    request.name = to_str("part");
+    ciuic_instance* child = nullptr;
+    host_.host().check(vt().split(self_, &request, &child));
+    if (child == nullptr) {
+      return nullptr;
+    }
+    int rank = 0;
+    while (ranks[static_cast<size_t>(rank)] != rank_) {
+      ++rank;
+    }
+    return std::unique_ptr<Communicator>(
+        new Communicator(host_, rank, static_cast<int>(ranks.size()), child));
+  }
+
+  void abort(int32_t code) const { vt().abort(self_, code); }
+  void check_health() const { host_.host().check(vt().health(self_)); }
+  [[nodiscard]] Host host() const { return host_.host(); }
+
+ private:
+  Communicator(testing::TestHost& host, int rank, int world, ciuic_instance* self)
+      : host_(host), rank_(rank), world_(world), self_(self) {}
+  static const ciuic_communicator_vt& vt() {
+    return *static_cast<const ciuic_communicator_vt*>(gloo_descriptor().vt);
+  }
+
+  testing::TestHost& host_;
+  int rank_;
+  int world_;
+  ciuic_instance* self_ = nullptr;
+};
+
+inline Call all_reduce(void* in, void* out, ciuic_dtype dtype, int64_t n,
+                       uint32_t reduce = CIUIC_REDUCE_SUM) {
+  Call call{Tensor(in, dtype, {n}), Tensor(out, dtype, {n}), {}};
+  call.c.op = CIUIC_OP_ALL_REDUCE;
+  call.c.reduce = reduce;
+  return call;
+}
+
+inline Call barrier() {
+  Call call;
+  call.c.op = CIUIC_OP_BARRIER;
+  return call;
+}
+
+}  // namespace ciuic::tests
