@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "io_service.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -34,16 +33,21 @@ OpenFile& from_handle(ciuic_file* file) { return *reinterpret_cast<OpenFile*>(fi
 int32_t code_of(int error) {
   switch (error) {
     case ENOENT:
-    case ENOTDIR: return CIUIC_NOT_FOUND;
+    case ENOTDIR:
+      return CIUIC_NOT_FOUND;
     case EEXIST:
-    case ENOTEMPTY: return CIUIC_EXISTS;
+    case ENOTEMPTY:
+      return CIUIC_EXISTS;
     case EACCES:
     case EPERM:
-    case EROFS: return CIUIC_PERMISSION;
+    case EROFS:
+      return CIUIC_PERMISSION;
     case ENOSPC:
     case EDQUOT:
-    case ENOMEM: return CIUIC_EXHAUSTED;
-    default: return CIUIC_DATA_LOSS;
+    case ENOMEM:
+      return CIUIC_EXHAUSTED;
+    default:
+      return CIUIC_DATA_LOSS;
   }
 }
 
@@ -55,8 +59,9 @@ ciuic_status* make_status(void* ctx, int32_t code, const std::string& message) {
 /// "write runs/x/shard: No space left on device (errno 28)"
 ciuic_status* failure(void* ctx, const char* what, const std::string& path, int error) {
   return make_status(ctx, code_of(error),
-                     std::string(what) + " " + path + ": " + std::generic_category().message(error) +
-                         " (errno " + std::to_string(error) + ")");
+                     std::string(what) + " " + path + ": " +
+                         std::generic_category().message(error) + " (errno " +
+                         std::to_string(error) + ")");
 }
 
 /// Runs `body`, which returns a status, and lets no exception out.
@@ -114,7 +119,8 @@ std::string parent_of(const std::string& path) {
 
 /// 0 or an errno.
 int sync_path(const std::string& path) {
-  const int descriptor = retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  const int descriptor =
+      retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (descriptor < 0) {
     return errno;
   }
@@ -133,12 +139,16 @@ ciuic_status* open_file(void* ctx, ciuic_str name, uint32_t flags, ciuic_file** 
       return status;
     }
     if ((flags & (CIUIC_IO_READ | CIUIC_IO_CREATE)) == 0) {
-      return make_status(ctx, CIUIC_INVALID, "open " + path + ": neither READ nor CREATE is asked for");
+      return make_status(ctx, CIUIC_INVALID,
+                         "open " + path + ": neither READ nor CREATE is asked for");
     }
-    // A pipe or a device in place of a file must not block the open: hence O_NONBLOCK, which files ignore.
-    const int mode = (flags & CIUIC_IO_CREATE) != 0 ? O_RDWR | O_CREAT | O_EXCL : O_RDONLY | O_NONBLOCK;
+    // A pipe or a device in place of a file must not block the open: hence O_NONBLOCK, which files
+    // ignore.
+    const int mode =
+        (flags & CIUIC_IO_CREATE) != 0 ? O_RDWR | O_CREAT | O_EXCL : O_RDONLY | O_NONBLOCK;
     auto file = std::make_unique<OpenFile>(OpenFile{-1, (flags & CIUIC_IO_DIRECT) != 0, path});
-    file->descriptor = retry([&] { return ::open(path.c_str(), mode | O_CLOEXEC | O_NOCTTY, 0666); });
+    file->descriptor =
+        retry([&] { return ::open(path.c_str(), mode | O_CLOEXEC | O_NOCTTY, 0666); });
     if (file->descriptor < 0) {
       return failure(ctx, "open", path, errno);
     }
@@ -169,8 +179,9 @@ ciuic_status* read_file(void* ctx, ciuic_file* handle, uint64_t offset, void* in
       }
       if (n == 0) {
         return make_status(ctx, CIUIC_DATA_LOSS,
-                           "read " + file.path + ": wanted " + std::to_string(size) + " bytes at offset " +
-                               std::to_string(offset) + ", the file ends after " + std::to_string(done));
+                           "read " + file.path + ": wanted " + std::to_string(size) +
+                               " bytes at offset " + std::to_string(offset) +
+                               ", the file ends after " + std::to_string(done));
       }
       done += static_cast<size_t>(n);
     }
@@ -178,7 +189,8 @@ ciuic_status* read_file(void* ctx, ciuic_file* handle, uint64_t offset, void* in
   });
 }
 
-ciuic_status* write_file(void* ctx, ciuic_file* handle, uint64_t offset, const void* from, size_t size) {
+ciuic_status* write_file(void* ctx, ciuic_file* handle, uint64_t offset, const void* from,
+                         size_t size) {
   return contain(ctx, [&]() -> ciuic_status* {
     const OpenFile& file = from_handle(handle);
     size_t done = 0;
@@ -267,7 +279,8 @@ ciuic_status* remove_path(void* ctx, ciuic_str name, uint32_t recursive) {
   });
 }
 
-/// 0 or an errno. Syncs the parent of what it made, so that a new tree of folders is as durable as what is put into it.
+/// 0 or an errno. Syncs the parent of what it made, so that a new tree of folders is as durable as
+/// what is put into it.
 int make_one(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) {
     return sync_path(parent_of(path));
@@ -312,7 +325,8 @@ ciuic_status* sync_directory(void* ctx, ciuic_str name) {
 }
 
 ciuic_status* list_directory(void* ctx, ciuic_str name,
-                             void (*each)(void* context, ciuic_str name, uint64_t bytes), void* context) {
+                             void (*each)(void* context, ciuic_str name, uint64_t bytes),
+                             void* context) {
   return contain(ctx, [&]() -> ciuic_status* {
     std::string path;
     if (ciuic_status* status = to_path(ctx, name, path)) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <ciuic/error.hpp>
 #include <ciuic/view.hpp>
@@ -14,9 +13,21 @@ namespace {
 
 constexpr size_t kMessageBytes = 1024;
 
+/// At most `bytes` bytes, no character torn.
+std::string cut_utf8(std::string text, size_t bytes) {
+  if (text.size() > bytes) {
+    while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) {
+      --bytes;
+    }
+    text.resize(bytes);
+  }
+  return text;
+}
+
 }  // namespace
 
-ControlGroup::ControlGroup(const Host& host, int64_t timeout_ns) : host_(host), timeout_ns_(timeout_ns) {
+ControlGroup::ControlGroup(const Host& host, int64_t timeout_ns)
+    : host_(host), timeout_ns_(timeout_ns) {
   const auto* comm = host.find_service<ciuic_comm_service>("ciuic.comm");
   if (comm == nullptr) {
     return;
@@ -57,7 +68,8 @@ void ControlGroup::agree(const std::optional<Error>& mine) const {
   const auto culprit = static_cast<int32_t>(size_ - 1 - worst % size_);
   std::array<char, kMessageBytes> message{};
   if (culprit == rank_ && mine) {
-    std::strncpy(message.data(), mine->what(), message.size() - 1);
+    const std::string text = cut_utf8(mine->what(), message.size() - 1);
+    std::copy(text.begin(), text.end(), message.begin());
   }
   broadcast(message.data(), kMessageBytes, culprit);
   const int32_t global = group_->ranks[culprit];
@@ -98,7 +110,8 @@ void ControlGroup::submit(uint32_t op, uint32_t reduce, int32_t peer, const ciui
   collective.out = out;
   collective.label = to_str(label);
   ciuic_work* work = nullptr;
-  host_.check(group_->vt->submit(group_->self, {&collective, 1, sizeof(collective)}, nullptr, &work));
+  host_.check(
+      group_->vt->submit(group_->self, {&collective, 1, sizeof(collective)}, nullptr, &work));
   Work(work).wait(host_);
 }
 

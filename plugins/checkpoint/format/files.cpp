@@ -63,8 +63,8 @@ std::string Files::read_all(const std::string& path, uint64_t limit) const {
   const File file = open(path);
   const uint64_t bytes = file.size();
   if (bytes > limit) {
-    throw Error(CIUIC_DATA_LOSS, path + " has " + std::to_string(bytes) + " bytes, expected at most " +
-                                     std::to_string(limit));
+    throw Error(CIUIC_DATA_LOSS, path + " has " + std::to_string(bytes) +
+                                     " bytes, expected at most " + std::to_string(limit));
   }
   std::string text(bytes, '\0');
   file.read(0, text.data(), text.size());
@@ -169,7 +169,8 @@ std::string path_of_uri(std::string_view uri) {
   }
   const size_t last = uri.find_last_not_of('/');
   if (last == std::string_view::npos) {
-    throw Error(CIUIC_INVALID, "\"" + std::string(uri) + "\" can be no checkpoint; name a folder or file");
+    throw Error(CIUIC_INVALID,
+                "\"" + std::string(uri) + "\" can be no checkpoint; name a folder or file");
   }
   return std::string(uri.substr(0, last + 1));
 }
@@ -194,11 +195,27 @@ bool is_plain_name(std::string_view name) {
          name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
 }
 
+namespace {
+
+/// As free_bytes, of the nearest folder that is there.
+uint64_t free_above(const Files& files, const std::string& folder) {
+  try {
+    return files.free_bytes(folder);
+  } catch (const Error& e) {
+    if (e.code() != CIUIC_NOT_FOUND || parent_of(folder) == folder) {
+      throw;
+    }
+    return free_above(files, parent_of(folder));
+  }
+}
+
+}  // namespace
+
 void check_space(const Files& files, const std::string& path, uint64_t needed) {
-  const uint64_t free = files.free_bytes(parent_of(path));
+  const uint64_t free = free_above(files, parent_of(path));
   if (needed > free) {
-    throw Error(CIUIC_EXHAUSTED, "saving " + path + " needs " + std::to_string(needed) + " bytes, " +
-                                     std::to_string(free) +
+    throw Error(CIUIC_EXHAUSTED, "saving " + path + " needs " + std::to_string(needed) +
+                                     " bytes, " + std::to_string(free) +
                                      " are free; free some space or keep fewer checkpoints");
   }
 }

@@ -16,7 +16,8 @@ struct Box {
   int64_t elements = 1;
 };
 
-/// A box is a range when one dimension is cut, everything after it is whole, and everything before it has extent 1.
+/// A box is a range when one dimension is cut, everything after it is whole, and everything before
+/// it has extent 1.
 Box box_as_range(const std::string& who, const FlatRange& whole, const ciuic_place& place) {
   Box box;
   int64_t stride = 1;
@@ -37,9 +38,9 @@ Box box_as_range(const std::string& who, const FlatRange& whole, const ciuic_pla
     stride *= whole.shape[i];
   }
   if (!is_range && box.elements > 0) {
-    throw Error(CIUIC_UNIMPLEMENTED,
-                who + "its box is not contiguous in the whole tensor " + shape_text(whole.shape) +
-                    "; this format stores ranges of the row-major order");
+    throw Error(CIUIC_UNIMPLEMENTED, who + "its box is not contiguous in the whole tensor " +
+                                         shape_text(whole.shape) +
+                                         "; this format stores ranges of the row-major order");
   }
   return box;
 }
@@ -55,7 +56,8 @@ FlatRange flat_range(std::string_view key, const ciuic_place& place, const ciuic
   range.shape.assign(place.global_shape, place.global_shape + place.ndim);
   const auto total = shape_elements(range.shape, tensor.t.dtype);
   if (!total) {
-    throw Error(CIUIC_INVALID, who + "the shape " + shape_text(range.shape) + " is too large or negative");
+    throw Error(CIUIC_INVALID,
+                who + "the shape " + shape_text(range.shape) + " is too large or negative");
   }
   range.total = *total;
   const Box box = box_as_range(who, range, place);

@@ -65,7 +65,8 @@ HostBytes::HostBytes(const Host& host, const ciuic_tensor& tensor, const ciuic_s
   }
   const auto* source = static_cast<const char*>(tensor_data(tensor));
   if (source == nullptr) {
-    throw Error(CIUIC_INVALID, "tensor " + std::string(to_view(tensor.name)) + " has elements but no data");
+    throw Error(CIUIC_INVALID,
+                "tensor " + std::string(to_view(tensor.name)) + " has elements but no data");
   }
   const bool is_plain = is_host_memory(tensor) && is_contiguous(tensor);
   if (is_plain && (tensor.flags & CIUIC_TENSOR_STABLE) != 0) {
@@ -107,7 +108,8 @@ void fill_tensor(const Host& host, const ciuic_tensor& into, const ciuic_stream*
   }
   auto* target = static_cast<char*>(tensor_data(into));
   if (target == nullptr) {
-    throw Error(CIUIC_INVALID, "tensor " + std::string(to_view(into.name)) + " has elements but no data");
+    throw Error(CIUIC_INVALID,
+                "tensor " + std::string(to_view(into.name)) + " has elements but no data");
   }
   if (is_host_memory(into) && is_contiguous(into)) {
     fill(target);

@@ -14,7 +14,9 @@
 namespace ciuic::plugins::checkpoint {
 namespace {
 
-uint64_t mix(uint64_t seed, std::string_view bytes) { return XXH64(bytes.data(), bytes.size(), seed); }
+uint64_t mix(uint64_t seed, std::string_view bytes) {
+  return XXH64(bytes.data(), bytes.size(), seed);
+}
 
 std::string describe(const Described& d) {
   return (d.is_blob ? "a blob " : type_name(d.dtype) + " ") + shape_text(d.shape);
@@ -46,18 +48,20 @@ SaveRequest::SaveRequest(const ciuic_save_request& request)
       d.shape.assign(e.global_shape, e.global_shape + e.ndim);
       const auto elements = shape_elements(d.shape, d.dtype);
       if (!elements || d.shape.size() > kMaxDimensions) {
-        throw Error(CIUIC_INVALID, printable(key) + ": the shape " + shape_text(d.shape) + " is too large");
+        throw Error(CIUIC_INVALID,
+                    printable(key) + ": the shape " + shape_text(d.shape) + " is too large");
       }
       bytes += static_cast<uint64_t>(*elements) * type_bytes(d.dtype);
     }
-    fingerprint = mix(fingerprint, std::string(key) + '\n' + describe(d));
+    fingerprint = mix(fingerprint, std::string(key) + '\n' + (d.is_blob ? "a blob" : describe(d)));
     if (!entries.emplace(key, std::move(d)).second) {
       throw Error(CIUIC_INVALID, printable(key) + " is announced twice");
     }
   }
 }
 
-void check_announced(const SaveRequest& request, const std::map<std::string, Described, std::less<>>& got) {
+void check_announced(const SaveRequest& request,
+                     const std::map<std::string, Described, std::less<>>& got) {
   if (request.entries.empty()) {
     return;
   }
@@ -67,8 +71,8 @@ void check_announced(const SaveRequest& request, const std::map<std::string, Des
       throw Error(CIUIC_INVALID, printable(key) + " was announced at begin, and no rank put it");
     }
     if (!agrees(announced, found->second)) {
-      throw Error(CIUIC_INVALID, printable(key) + ": got " + describe(found->second) + ", announced at begin was " +
-                                     describe(announced));
+      throw Error(CIUIC_INVALID, printable(key) + ": got " + describe(found->second) +
+                                     ", announced at begin was " + describe(announced));
     }
   }
   for (const auto& [key, unused] : got) {
@@ -133,7 +137,8 @@ uint64_t PutBuffer::bytes() const noexcept {
 // ---- tiling ----
 
 std::optional<std::string> tiling_problem(std::vector<Span>& spans, int64_t total) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return a.begin < b.begin; });
   int64_t expected = 0;
   std::string before;
   for (const Span& s : spans) {
@@ -141,13 +146,15 @@ std::optional<std::string> tiling_problem(std::vector<Span>& spans, int64_t tota
       break;
     }
     if (s.begin < expected) {
-      return "element " + std::to_string(s.begin) + " comes from " + before + " and from " + s.owner;
+      return "element " + std::to_string(s.begin) + " comes from " + before + " and from " +
+             s.owner;
     }
     expected = s.begin + s.count;
     before = s.owner;
   }
   if (expected != total) {
-    return "element " + std::to_string(expected) + " of " + std::to_string(total) + " comes from nowhere";
+    return "element " + std::to_string(expected) + " of " + std::to_string(total) +
+           " comes from nowhere";
   }
   return std::nullopt;
 }

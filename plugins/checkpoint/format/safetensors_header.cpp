@@ -38,61 +38,80 @@ std::string write_length(uint64_t length) {
 /// Takes the header's JSON event by event, so that nothing is built from what is refused.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  HeaderReader(const std::string& where, SafetensorsHeader& header) : where_(where), header_(header) {}
+  HeaderReader(const std::string& where, SafetensorsHeader& header)
+      : where_(where), header_(header) {}
 
   bool start_object(size_t) override {
     switch (state_) {
-      case State::Start: return enter(State::Top);
+      case State::Start:
+        return enter(State::Top);
       case State::TensorValue:
         header_.tensors.push_back({name_, {}, {}, 0, 0});
         has_dtype_ = has_shape_ = has_offsets_ = false;
         fields_.clear();
         return enter(State::Tensor);
-      case State::MetadataValue: return enter(State::Metadata);
-      case State::Ignored: return descend();
-      default: unexpected("an object");
+      case State::MetadataValue:
+        return enter(State::Metadata);
+      case State::Ignored:
+        return descend();
+      default:
+        unexpected("an object");
     }
   }
 
   bool end_object() override {
     switch (state_) {
-      case State::Top: return enter(State::End);
-      case State::Tensor: finish_tensor(); return enter(State::Top);
-      case State::Metadata: return enter(State::Top);
-      default: return ascend();
+      case State::Top:
+        return enter(State::End);
+      case State::Tensor:
+        finish_tensor();
+        return enter(State::Top);
+      case State::Metadata:
+        return enter(State::Top);
+      default:
+        return ascend();
     }
   }
 
   bool key(string_t& text) override {
     switch (state_) {
-      case State::Top: return top_key(text);
-      case State::Tensor: return tensor_key(text);
+      case State::Top:
+        return top_key(text);
+      case State::Tensor:
+        return tensor_key(text);
       case State::Metadata:
         once(header_.metadata.try_emplace(text).second, text);
         name_ = text;
         return enter(State::MetadataText);
-      default: return true;
+      default:
+        return true;
     }
   }
 
   bool start_array(size_t) override {
     switch (state_) {
-      case State::ShapeValue: return enter(State::Shape);
-      case State::OffsetsValue: return enter(State::Offsets);
-      case State::Ignored: return descend();
-      default: unexpected("a list");
+      case State::ShapeValue:
+        return enter(State::Shape);
+      case State::OffsetsValue:
+        return enter(State::Offsets);
+      case State::Ignored:
+        return descend();
+      default:
+        unexpected("a list");
     }
   }
 
   bool end_array() override {
     switch (state_) {
-      case State::Shape: return enter(State::Tensor);
+      case State::Shape:
+        return enter(State::Tensor);
       case State::Offsets:
         if (offsets_ != 2) {
           refuse("data_offsets has " + std::to_string(offsets_) + " numbers, expected 2");
         }
         return enter(State::Tensor);
-      default: return ascend();
+      default:
+        return ascend();
     }
   }
 
@@ -143,15 +162,27 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool) override { return scalar("a boolean"); }
   bool binary(binary_t&) override { return scalar("binary data"); }
 
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
-    damaged(where_, "header is no valid JSON at byte " + std::to_string(position) + ": " + printable(e.what()));
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& e) override {
+    damaged(where_, "header is no valid JSON at byte " + std::to_string(position) + ": " +
+                        printable(e.what()));
   }
 
  private:
   enum class State {
-    Start, Top, End,
-    TensorValue, Tensor, DtypeValue, ShapeValue, Shape, OffsetsValue, Offsets,
-    MetadataValue, Metadata, MetadataText,
+    Start,
+    Top,
+    End,
+    TensorValue,
+    Tensor,
+    DtypeValue,
+    ShapeValue,
+    Shape,
+    OffsetsValue,
+    Offsets,
+    MetadataValue,
+    Metadata,
+    MetadataText,
     Ignored  // the value of a field that we do not know, depth_ levels deep
   };
 
@@ -204,8 +235,9 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void finish_tensor() const {
-    for (const auto& [is_there, field] : {std::pair(has_dtype_, "dtype"), std::pair(has_shape_, "shape"),
-                                          std::pair(has_offsets_, "data_offsets")}) {
+    for (const auto& [is_there, field] :
+         {std::pair(has_dtype_, "dtype"), std::pair(has_shape_, "shape"),
+          std::pair(has_offsets_, "data_offsets")}) {
       if (!is_there) {
         refuse(std::string(field) + " is missing");
       }
@@ -235,18 +267,27 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void unexpected(const char* got) const {
     switch (state_) {
-      case State::Start: damaged(where_, std::string("header is ") + got + ", expected an object");
-      case State::TensorValue: refuse(std::string("described by ") + got + ", expected an object");
-      case State::DtypeValue: refuse(std::string("dtype is ") + got + ", expected a string");
-      case State::ShapeValue: refuse(std::string("shape is ") + got + ", expected a list");
-      case State::Shape: refuse(std::string("shape holds ") + got + ", expected numbers");
-      case State::OffsetsValue: refuse(std::string("data_offsets is ") + got + ", expected a list");
-      case State::Offsets: refuse(std::string("data_offsets holds ") + got + ", expected numbers");
+      case State::Start:
+        damaged(where_, std::string("header is ") + got + ", expected an object");
+      case State::TensorValue:
+        refuse(std::string("described by ") + got + ", expected an object");
+      case State::DtypeValue:
+        refuse(std::string("dtype is ") + got + ", expected a string");
+      case State::ShapeValue:
+        refuse(std::string("shape is ") + got + ", expected a list");
+      case State::Shape:
+        refuse(std::string("shape holds ") + got + ", expected numbers");
+      case State::OffsetsValue:
+        refuse(std::string("data_offsets is ") + got + ", expected a list");
+      case State::Offsets:
+        refuse(std::string("data_offsets holds ") + got + ", expected numbers");
       case State::MetadataValue:
         damaged(where_, std::string("__metadata__ is ") + got + ", expected an object");
       case State::MetadataText:
-        damaged(where_, "__metadata__ \"" + printable(name_) + "\" is " + got + ", expected a string");
-      default: damaged(where_, std::string("header: did not expect ") + got);
+        damaged(where_,
+                "__metadata__ \"" + printable(name_) + "\" is " + got + ", expected a string");
+      default:
+        damaged(where_, std::string("header: did not expect ") + got);
     }
   }
 
@@ -271,7 +312,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   int depth_ = 0;
 };
 
-/// Sizes and offsets: each tensor as long as its shape says, one after the other, up to the file's end.
+/// Sizes and offsets: each tensor as long as its shape says, one after the other, up to the file's
+/// end.
 void check_layout(SafetensorsHeader& header, uint64_t file_bytes, const std::string& where) {
   auto& tensors = header.tensors;
   std::sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
@@ -281,7 +323,8 @@ void check_layout(SafetensorsHeader& header, uint64_t file_bytes, const std::str
   uint64_t expected = 0;
   for (const TensorInfo& t : tensors) {
     const std::string who = where + ": tensor \"" + printable(t.name) + "\"";
-    const std::string range = "data_offsets [" + std::to_string(t.begin) + ", " + std::to_string(t.end) + "]";
+    const std::string range =
+        "data_offsets [" + std::to_string(t.begin) + ", " + std::to_string(t.end) + "]";
     if (t.end < t.begin) {
       damaged(who, range + " are reversed");
     }
@@ -295,8 +338,8 @@ void check_layout(SafetensorsHeader& header, uint64_t file_bytes, const std::str
                        shape_text(t.shape) + " needs " + counted(needed));
     }
     if (t.begin != expected) {
-      damaged(who, range + (t.begin < expected ? " overlap another tensor" : " leave a hole") + ", expected begin " +
-                       std::to_string(expected));
+      damaged(who, range + (t.begin < expected ? " overlap another tensor" : " leave a hole") +
+                       ", expected begin " + std::to_string(expected));
     }
     if (t.end > data_bytes) {
       damaged(who, range + " reach beyond the file's " + counted(data_bytes) + " of data");
@@ -319,10 +362,12 @@ std::string read_safetensors_prefix(const File& file, uint64_t file_bytes) {
   file.read(0, prefix.data(), kLengthBytes);
   const uint64_t length = read_length(prefix);
   if (length > kMaxHeaderBytes) {
-    damaged(where, "a header of " + counted(length) + ", expected at most " + std::to_string(kMaxHeaderBytes));
+    damaged(where, "a header of " + counted(length) + ", expected at most " +
+                       std::to_string(kMaxHeaderBytes));
   }
   if (length > file_bytes - kLengthBytes) {
-    damaged(where, "a header of " + counted(length) + " in a file of " + std::to_string(file_bytes));
+    damaged(where,
+            "a header of " + counted(length) + " in a file of " + std::to_string(file_bytes));
   }
   prefix.resize(kLengthBytes + length);
   file.read(kLengthBytes, prefix.data() + kLengthBytes, length);
@@ -336,7 +381,8 @@ SafetensorsHeader parse_safetensors_prefix(std::string_view prefix, uint64_t fil
   const std::string_view text = prefix.substr(kLengthBytes);
   if (text.empty() || text.front() != '{') {
     damaged(where, "header " +
-                       (text.empty() ? std::string("is empty") : "starts with \"" + printable(text.substr(0, 1)) + "\"") +
+                       (text.empty() ? std::string("is empty")
+                                     : "starts with \"" + printable(text.substr(0, 1)) + "\"") +
                        ", expected \"{\"");
   }
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
@@ -365,10 +411,12 @@ std::string make_safetensors_prefix(std::vector<TensorInfo>& tensors,
   uint64_t at = 0;
   for (TensorInfo& t : tensors) {
     t.begin = at;
-    t.end = at + static_cast<uint64_t>(shape_elements(t.shape, t.dtype).value()) * type_bytes(t.dtype);
+    t.end =
+        at + static_cast<uint64_t>(shape_elements(t.shape, t.dtype).value()) * type_bytes(t.dtype);
     at = t.end;
-    add(t.name, "{\"dtype\":\"" + type_name(t.dtype) + "\",\"shape\":" + nlohmann::json(t.shape).dump() +
-                    ",\"data_offsets\":[" + std::to_string(t.begin) + "," + std::to_string(t.end) + "]}");
+    add(t.name, "{\"dtype\":\"" + type_name(t.dtype) +
+                    "\",\"shape\":" + nlohmann::json(t.shape).dump() + ",\"data_offsets\":[" +
+                    std::to_string(t.begin) + "," + std::to_string(t.end) + "]}");
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');

@@ -51,7 +51,8 @@ json parse_strict(std::string_view text, const std::string& where) {
 
 const json& member(const json& object, const char* name, const std::string& where) {
   if (!object.is_object()) {
-    damaged(where, std::string("expected an object with \"") + name + "\", got " + object.type_name());
+    damaged(where,
+            std::string("expected an object with \"") + name + "\", got " + object.type_name());
   }
   const auto found = object.find(name);
   if (found == object.end()) {
@@ -63,7 +64,8 @@ const json& member(const json& object, const char* name, const std::string& wher
 std::string string_member(const json& object, const char* name, const std::string& where) {
   const json& value = member(object, name, where);
   if (!value.is_string()) {
-    damaged(where, std::string("\"") + name + "\" is a " + value.type_name() + ", expected a string");
+    damaged(where,
+            std::string("\"") + name + "\" is a " + value.type_name() + ", expected a string");
   }
   return value.get<std::string>();
 }

@@ -29,7 +29,8 @@ constexpr uint64_t kMaxTextBytes = checkpoint::kMaxHeaderBytes;
 constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
 bool has(const std::vector<Listed>& listing, std::string_view name) {
-  return std::any_of(listing.begin(), listing.end(), [name](const Listed& l) { return l.name == name; });
+  return std::any_of(listing.begin(), listing.end(),
+                     [name](const Listed& l) { return l.name == name; });
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ bool means_file(std::string_view path) {
   return path.size() > kEnding.size() && path.substr(path.size() - kEnding.size()) == kEnding;
 }
 
-Load::Load(const Host& host, std::string path) : Archive(host), files_(host), path_(std::move(path)) {
+Load::Load(const Host& host, std::string path)
+    : Archive(host), files_(host), path_(std::move(path)) {
   if (means_file(path_)) {
     open_file();
   } else {
@@ -51,9 +53,12 @@ Load::Load(const Host& host, std::string path) : Archive(host), files_(host), pa
 void Load::open_file() {
   std::vector<Listed> listing;
   switch (files_.look(path_, listing)) {
-    case Files::Found::Nothing: throw Error(CIUIC_NOT_FOUND, path_ + " does not exist");
-    case Files::Found::Folder: throw Error(CIUIC_UNIMPLEMENTED, path_ + " is a folder, not a safetensors file");
-    case Files::Found::File: break;
+    case Files::Found::Nothing:
+      throw Error(CIUIC_NOT_FOUND, path_ + " does not exist");
+    case Files::Found::Folder:
+      throw Error(CIUIC_UNIMPLEMENTED, path_ + " is a folder, not a safetensors file");
+    case Files::Found::File:
+      break;
   }
   const auto metadata = add_source(path_, "");
   if (!metadata.empty()) {
@@ -64,14 +69,17 @@ void Load::open_file() {
 void Load::open_folder() {
   std::vector<Listed> listing;
   switch (files_.look(path_, listing)) {
-    case Files::Found::Nothing: throw Error(CIUIC_NOT_FOUND, path_ + " does not exist");
-    case Files::Found::File: throw Error(CIUIC_UNIMPLEMENTED, path_ + " is no safetensors file by its name");
-    case Files::Found::Folder: break;
+    case Files::Found::Nothing:
+      throw Error(CIUIC_NOT_FOUND, path_ + " does not exist");
+    case Files::Found::File:
+      throw Error(CIUIC_UNIMPLEMENTED, path_ + " is no safetensors file by its name");
+    case Files::Found::Folder:
+      break;
   }
   const bool is_one_file = has(listing, kModelName);
   if (!has(listing, kConfigName) || (!is_one_file && !has(listing, kSplitIndexName))) {
-    throw Error(CIUIC_UNIMPLEMENTED, path_ + " is no Hugging Face folder: it needs " + kConfigName + " and " +
-                                         kModelName);
+    throw Error(CIUIC_UNIMPLEMENTED, path_ + " is no Hugging Face folder: it needs " + kConfigName +
+                                         " and " + kModelName);
   }
   const std::string config_path = join(path_, kConfigName);
   std::string config = files_.read_all(config_path, kMaxTextBytes);
@@ -86,9 +94,11 @@ void Load::open_folder() {
   }
 }
 
-/// {"weight_map": {tensor: file}}: each tensor lies where the map says, and nothing else lies there.
+/// {"weight_map": {tensor: file}}: each tensor lies where the map says, and nothing else lies
+/// there.
 void Load::open_split_model(const std::string& index_path) {
-  const json index = checkpoint::parse_strict(files_.read_all(index_path, kMaxTextBytes), index_path);
+  const json index =
+      checkpoint::parse_strict(files_.read_all(index_path, kMaxTextBytes), index_path);
   const json& map = checkpoint::member(index, "weight_map", index_path);
   if (!map.is_object()) {
     damaged(index_path, "\"weight_map\" is no object");
@@ -114,7 +124,8 @@ void Load::open_split_model(const std::string& index_path) {
   }
   for (const auto& [tensor, file] : map.items()) {
     const auto found = tensors_.find(std::string(kValuePrefix) + tensor);
-    if (found == tensors_.end() || sources_[found->second.source].path != join(path_, file.get<std::string>())) {
+    if (found == tensors_.end() ||
+        sources_[found->second.source].path != join(path_, file.get<std::string>())) {
       damaged(index_path, "\"" + printable(tensor) + "\" is not in " + printable(file.dump()));
     }
   }
@@ -124,12 +135,14 @@ void Load::open_split_model(const std::string& index_path) {
   }
 }
 
-std::map<std::string, std::string> Load::add_source(const std::string& path, std::string_view prefix) {
+std::map<std::string, std::string> Load::add_source(const std::string& path,
+                                                    std::string_view prefix) {
   const checkpoint::File file = files_.open(path);
   checkpoint::SafetensorsHeader header = checkpoint::read_safetensors_header(file);
   for (TensorInfo& t : header.tensors) {
     std::string key = std::string(prefix) + t.name;
-    const auto [at, is_new] = tensors_.try_emplace(std::move(key), Stored{std::move(t), sources_.size()});
+    const auto [at, is_new] =
+        tensors_.try_emplace(std::move(key), Stored{std::move(t), sources_.size()});
     if (!is_new) {
       damaged(path, "tensor \"" + printable(at->first) + "\" is in another file too");
     }
@@ -183,7 +196,8 @@ const checkpoint::File& Load::source(size_t number) {
     }
     open_number_ = number;
     if (const uint64_t bytes = open_.size(); bytes != s.bytes) {
-      damaged(s.path, "has " + std::to_string(bytes) + " bytes, had " + std::to_string(s.bytes) + " when opened");
+      damaged(s.path, "has " + std::to_string(bytes) + " bytes, had " + std::to_string(s.bytes) +
+                          " when opened");
     }
   }
   return open_;
@@ -219,17 +233,18 @@ Work Load::get(std::string_view key, const ciuic_place& place, const ciuic_tenso
   const Stored& stored = find(key);
   const TensorInfo& info = stored.info;
   if (!same(info.dtype, into.t.dtype)) {
-    throw Error(CIUIC_INVALID, printable(key) + ": got a tensor of " + dtype_name(into.t.dtype) + ", stored is " +
-                                   dtype_name(info.dtype));
+    throw Error(CIUIC_INVALID, printable(key) + ": got a tensor of " + dtype_name(into.t.dtype) +
+                                   ", stored is " + dtype_name(info.dtype));
   }
   const checkpoint::FlatRange range = checkpoint::flat_range(key, place, into);
   if (range.shape != info.shape) {
-    throw Error(CIUIC_INVALID, printable(key) + ": got the shape " + checkpoint::shape_text(range.shape) +
-                                   ", stored is " + checkpoint::shape_text(info.shape));
+    throw Error(CIUIC_INVALID, printable(key) + ": got the shape " +
+                                   checkpoint::shape_text(range.shape) + ", stored is " +
+                                   checkpoint::shape_text(info.shape));
   }
   const uint64_t element = checkpoint::type_bytes(info.dtype);
-  const uint64_t offset =
-      sources_[stored.source].data_offset + info.begin + static_cast<uint64_t>(range.begin) * element;
+  const uint64_t offset = sources_[stored.source].data_offset + info.begin +
+                          static_cast<uint64_t>(range.begin) * element;
   checkpoint::fill_tensor(host(), into, stream, [&](char* bytes) {
     source(stored.source).read(offset, bytes, static_cast<uint64_t>(range.count) * element);
   });

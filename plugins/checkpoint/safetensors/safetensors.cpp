@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// safetensors: models as the rest of the world reads them. A uri that ends in .safetensors is one file, whose keys are the
-// tensors' names as they stand; any other is a Hugging Face folder, config.json and model.safetensors (or, for reading,
-// model.safetensors.index.json and its files), whose keys are value/<name> and the blob "config.json".
+// safetensors: models as the rest of the world reads them. A uri that ends in .safetensors is one
+// file, whose keys are the tensors' names as they stand; any other is a Hugging Face folder,
+// config.json and model.safetensors (or, for reading, model.safetensors.index.json and its files),
+// whose keys are value/<name> and the blob "config.json".
 //
-// Format: https://github.com/huggingface/safetensors#format. It holds values only and no checksums: "sharded" is for training.
+// Format: https://github.com/huggingface/safetensors#format. It holds values only and no checksums:
+// "sharded" is for training.
 #include <ciuic/checkpoint.hpp>
 #include <ciuic/error.hpp>
 
@@ -19,9 +21,9 @@ class Safetensors final : public Checkpoint {
   static constexpr const char* version = "0.1.0";
   static constexpr const char* license = "MIT";
   static constexpr const char* summary = "Safetensors files and Hugging Face model folders";
-  inline static const auto options = option_table(
-      option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
-                      "How long a rank waits at a commit for rank 0 to have written"));
+  inline static const auto options =
+      option_table(option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
+                                   "How long a rank waits at a commit for rank 0 to have written"));
 
   explicit Safetensors(const Context& context)
       : Checkpoint(context), timeout_ns_(context.options().i64("timeout")) {}

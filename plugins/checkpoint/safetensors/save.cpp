@@ -27,7 +27,8 @@ std::map<std::string, std::string> parse_metadata(std::string_view text) {
   try {
     return checkpoint::parse_strict(text, kMetadataKey).get<std::map<std::string, std::string>>();
   } catch (const std::exception& e) {
-    throw Error(CIUIC_INVALID, std::string("the blob __metadata__ is no JSON object of strings: ") + e.what());
+    throw Error(CIUIC_INVALID,
+                std::string("the blob __metadata__ is no JSON object of strings: ") + e.what());
   }
 }
 
@@ -44,7 +45,8 @@ Save::Save(const Host& host, const ciuic_save_request& request, int64_t timeout_
   group_.together([&] {
     if (group_.rank() == 0) {
       check_target();
-      checkpoint::check_space(files_, request_->path, request_->bytes + uint64_t{512} * request_->entries.size());
+      checkpoint::check_space(files_, request_->path,
+                              request_->bytes + uint64_t{512} * request_->entries.size());
     }
   });
 }
@@ -68,17 +70,20 @@ void Save::check_key(std::string_view key, bool is_blob) const {
     }
     return;
   }
-  const bool is_value = key.size() > kValuePrefix.size() && key.substr(0, kValuePrefix.size()) == kValuePrefix;
+  const bool is_value =
+      key.size() > kValuePrefix.size() && key.substr(0, kValuePrefix.size()) == kValuePrefix;
   if (is_blob ? key != kConfigName : !is_value) {
     throw Error(CIUIC_UNIMPLEMENTED, "safetensors holds values only; got " + printable(key) +
                                          "; use sharded for training");
   }
   if (key.substr(std::min(kValuePrefix.size(), key.size())) == kMetadataKey) {
-    throw Error(CIUIC_INVALID, printable(key) + ": a safetensors file cannot hold a tensor of this name");
+    throw Error(CIUIC_INVALID,
+                printable(key) + ": a safetensors file cannot hold a tensor of this name");
   }
 }
 
-/// A file is replaced in one rename. A folder cannot be: two files of it would be of two models for a moment.
+/// A file is replaced in one rename. A folder cannot be: two files of it would be of two models for
+/// a moment.
 void Save::check_target() const {
   std::vector<Listed> listing;
   const auto found = files_.look(request_->path, listing);
@@ -86,7 +91,8 @@ void Save::check_target() const {
                        (is_file_ ? found == checkpoint::Files::Found::File
                                  : found == checkpoint::Files::Found::Folder && listing.empty());
   if (!is_free) {
-    throw Error(CIUIC_EXISTS, request_->path + " exists already; move it away or choose another name");
+    throw Error(CIUIC_EXISTS,
+                request_->path + " exists already; move it away or choose another name");
   }
 }
 
@@ -128,8 +134,9 @@ Work Save::commit() {
       puts_.check();
       if (group_.rank() != 0 && !puts_.pieces().empty()) {
         throw Error(CIUIC_UNIMPLEMENTED,
-                    "safetensors is written by rank 0 alone; rank " + std::to_string(group_.rank()) + " of " +
-                        std::to_string(group_.size()) + " put " + printable(puts_.pieces().front().key) +
+                    "safetensors is written by rank 0 alone; rank " +
+                        std::to_string(group_.rank()) + " of " + std::to_string(group_.size()) +
+                        " put " + printable(puts_.pieces().front().key) +
                         "; use sharded to save from " + std::to_string(group_.size()) + " ranks");
       }
     });
@@ -200,8 +207,8 @@ Save::Plan Save::plan() {
       spans.push_back({piece->begin, piece->count, "one put"});
     }
     const Described& d = got.at(key);
-    if (const auto problem =
-            checkpoint::tiling_problem(spans, checkpoint::shape_elements(d.shape, d.dtype).value())) {
+    if (const auto problem = checkpoint::tiling_problem(
+            spans, checkpoint::shape_elements(d.shape, d.dtype).value())) {
       throw Error(CIUIC_INVALID, printable(key) + ": " + *problem);
     }
     p.keys.push_back(key);
@@ -240,7 +247,8 @@ void Save::clean() noexcept {
   try {
     files_.remove_if_there(partial_of(request_->path), true);
   } catch (const std::exception& e) {
-    host().warn("safetensors: " + partial_of(request_->path) + " stays, the next save there removes it: " + e.what());
+    host().warn("safetensors: " + partial_of(request_->path) +
+                " stays, the next save there removes it: " + e.what());
   }
 }
 

@@ -22,9 +22,9 @@ using checkpoint::array_member;
 using checkpoint::count_of;
 using checkpoint::damaged;
 using checkpoint::Described;
+using checkpoint::json_string;
 using checkpoint::member;
 using checkpoint::printable;
-using checkpoint::json_string;
 using checkpoint::Span;
 using checkpoint::string_member;
 using checkpoint::unsigned_member;
@@ -67,8 +67,8 @@ std::string entry_text(const Entry& e) {
   if (e.tensor.is_blob) {
     text += ",\"blob\":true";
   }
-  text += ",\"dtype\":\"" + checkpoint::type_name(e.tensor.dtype) + "\",\"shape\":" + json(e.tensor.shape).dump() +
-          ",\"pieces\":[";
+  text += ",\"dtype\":\"" + checkpoint::type_name(e.tensor.dtype) +
+          "\",\"shape\":" + json(e.tensor.shape).dump() + ",\"pieces\":[";
   for (size_t i = 0; i < e.pieces.size(); ++i) {
     text += (i == 0 ? "" : ",") + piece_text(e.pieces[i]);
   }
@@ -76,16 +76,18 @@ std::string entry_text(const Entry& e) {
 }
 
 std::string file_text(const ShardFile& f) {
-  return "{\"name\":" + json_string(f.name) + ",\"bytes\":" + std::to_string(f.bytes) + ",\"header_xxh64\":\"" +
-         hex(f.header_xxh64) + "\"}";
+  return "{\"name\":" + json_string(f.name) + ",\"bytes\":" + std::to_string(f.bytes) +
+         ",\"header_xxh64\":\"" + hex(f.header_xxh64) + "\"}";
 }
 
 // ---- reading ----
 
 uint64_t hex_member(const json& object, const char* name, const std::string& where) {
   const std::string text = string_member(object, name, where);
-  if (text.size() != kHexDigits || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    damaged(where, std::string("\"") + name + "\" is \"" + printable(text) + "\", expected 16 hex digits");
+  if (text.size() != kHexDigits ||
+      text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    damaged(where,
+            std::string("\"") + name + "\" is \"" + printable(text) + "\", expected 16 hex digits");
   }
   return std::stoull(text, nullptr, 16);
 }
@@ -99,11 +101,13 @@ ShardFile read_file(const json& object, const std::string& where) {
   return f;
 }
 
-Piece read_piece(const json& object, const Index& index, const Entry& entry, const std::string& where) {
+Piece read_piece(const json& object, const Index& index, const Entry& entry,
+                 const std::string& where) {
   Piece p;
   const uint64_t file = unsigned_member(object, "file", where);
   if (file >= index.files.size()) {
-    damaged(where, "a piece in file number " + std::to_string(file) + " of " + std::to_string(index.files.size()));
+    damaged(where, "a piece in file number " + std::to_string(file) + " of " +
+                       std::to_string(index.files.size()));
   }
   p.file = file;
   p.name = string_member(object, "name", where);
@@ -113,14 +117,15 @@ Piece read_piece(const json& object, const Index& index, const Entry& entry, con
   p.xxh64 = hex_member(object, "xxh64", where);
   const int64_t total = entry.total();
   if (p.elements > total || p.begin > total - p.elements) {
-    damaged(where, "elements [" + std::to_string(p.begin) + ", +" + std::to_string(p.elements) + ") of " +
-                       std::to_string(total));
+    damaged(where, "elements [" + std::to_string(p.begin) + ", +" + std::to_string(p.elements) +
+                       ") of " + std::to_string(total));
   }
-  const uint64_t bytes = static_cast<uint64_t>(p.elements) * checkpoint::type_bytes(entry.tensor.dtype);
+  const uint64_t bytes =
+      static_cast<uint64_t>(p.elements) * checkpoint::type_bytes(entry.tensor.dtype);
   const uint64_t file_bytes = index.files[p.file].bytes;
   if (bytes > file_bytes || p.offset > file_bytes - bytes) {
-    damaged(where, std::to_string(bytes) + " bytes at offset " + std::to_string(p.offset) + " of a file of " +
-                       std::to_string(file_bytes));
+    damaged(where, std::to_string(bytes) + " bytes at offset " + std::to_string(p.offset) +
+                       " of a file of " + std::to_string(file_bytes));
   }
   return p;
 }
@@ -155,7 +160,8 @@ Entry read_entry(const json& object, const Index& index, const std::string& wher
     damaged(who, "the shape " + checkpoint::shape_text(e.tensor.shape) + " overflows 63 bits");
   }
   e.tensor.is_blob = object.contains("blob");
-  if (e.tensor.is_blob && (object["blob"] != true || !same(e.tensor.dtype, kU8) || e.tensor.shape.size() != 1)) {
+  if (e.tensor.is_blob &&
+      (object["blob"] != true || !same(e.tensor.dtype, kU8) || e.tensor.shape.size() != 1)) {
     damaged(who, "a blob that is no list of bytes");
   }
   for (const json& piece : array_member(object, "pieces", who)) {
@@ -173,9 +179,10 @@ void check_format(const json& index, const std::string& where) {
     throw Error(CIUIC_UNIMPLEMENTED, where + " is no index of a sharded checkpoint");
   }
   if (!index.contains("version") || index["version"] != kVersion) {
-    throw Error(CIUIC_UNIMPLEMENTED, where + ": version " +
-                                         (index.contains("version") ? printable(index["version"].dump()) : "missing") +
-                                         ", this plugin reads version " + std::to_string(kVersion));
+    throw Error(CIUIC_UNIMPLEMENTED,
+                where + ": version " +
+                    (index.contains("version") ? printable(index["version"].dump()) : "missing") +
+                    ", this plugin reads version " + std::to_string(kVersion));
   }
 }
 
@@ -203,12 +210,15 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-int64_t Entry::total() const { return checkpoint::shape_elements(tensor.shape, tensor.dtype).value(); }
+int64_t Entry::total() const {
+  return checkpoint::shape_elements(tensor.shape, tensor.dtype).value();
+}
 
 std::string to_text(const Index& index) {
-  std::string text = "{\"format\":" + json_string(kFormat) + ",\"version\":" + std::to_string(kVersion) +
-                     ",\"step\":" + std::to_string(index.step) + ",\"world\":" + std::to_string(index.world) +
-                     ",\n\"files\":[";
+  std::string text = "{\"format\":" + json_string(kFormat) +
+                     ",\"version\":" + std::to_string(kVersion) +
+                     ",\"step\":" + std::to_string(index.step) +
+                     ",\"world\":" + std::to_string(index.world) + ",\n\"files\":[";
   for (size_t i = 0; i < index.files.size(); ++i) {
     text += (i == 0 ? "\n" : ",\n") + file_text(index.files[i]);
   }
@@ -234,7 +244,8 @@ Index from_text(std::string_view text, const std::string& where, bool is_whole) 
     }
   }
   if (is_whole && index.files.size() != index.world) {
-    damaged(where, std::to_string(index.files.size()) + " files of " + std::to_string(index.world) + " ranks");
+    damaged(where, std::to_string(index.files.size()) + " files of " + std::to_string(index.world) +
+                       " ranks");
   }
   std::set<std::string> keys;
   for (const json& entry : array_member(parsed, "entries", where)) {
@@ -261,7 +272,8 @@ Index merge(std::vector<Index> parts) {
         throw Error(CIUIC_INVALID, "blob " + printable(e.key) + " was put twice");
       }
       if (!same(joined.tensor.dtype, e.tensor.dtype) || joined.tensor.shape != e.tensor.shape) {
-        throw Error(CIUIC_INVALID, printable(e.key) + ": ranks put it with different types or shapes");
+        throw Error(CIUIC_INVALID,
+                    printable(e.key) + ": ranks put it with different types or shapes");
       }
       for (Piece& p : e.pieces) {
         p.file += first_file;
@@ -280,8 +292,8 @@ Index merge(std::vector<Index> parts) {
 
 std::string shard_name(int64_t rank, int64_t world) {
   char text[64];
-  std::snprintf(text, sizeof(text), "shard-%05lld-of-%05lld.safetensors", static_cast<long long>(rank),
-                static_cast<long long>(world));
+  std::snprintf(text, sizeof(text), "shard-%05lld-of-%05lld.safetensors",
+                static_cast<long long>(rank), static_cast<long long>(world));
   return text;
 }
 

@@ -27,7 +27,8 @@ using checkpoint::printable;
 constexpr uint64_t kChunkBytes = uint64_t{4} << 20;
 
 bool has_shards(const std::vector<Listed>& listing) {
-  return std::any_of(listing.begin(), listing.end(), [](const Listed& l) { return is_shard_name(l.name); });
+  return std::any_of(listing.begin(), listing.end(),
+                     [](const Listed& l) { return is_shard_name(l.name); });
 }
 
 [[noreturn]] void incomplete(const std::string& path) {
@@ -39,16 +40,19 @@ bool has_shards(const std::vector<Listed>& listing) {
 std::vector<Listed> list_checkpoint(const Files& files, const std::string& path) {
   std::vector<Listed> listing;
   switch (files.look(path, listing)) {
-    case Files::Found::File: throw Error(CIUIC_UNIMPLEMENTED, path + " is a file, a sharded checkpoint is a folder");
-    case Files::Found::Folder: break;
+    case Files::Found::File:
+      throw Error(CIUIC_UNIMPLEMENTED, path + " is a file, a sharded checkpoint is a folder");
+    case Files::Found::Folder:
+      break;
     case Files::Found::Nothing:
-      if (files.look(checkpoint::partial_of(path), listing) == Files::Found::Folder && has_shards(listing)) {
+      if (files.look(checkpoint::partial_of(path), listing) == Files::Found::Folder &&
+          has_shards(listing)) {
         incomplete(checkpoint::partial_of(path));
       }
       throw Error(CIUIC_NOT_FOUND, path + " does not exist");
   }
-  const bool has_index =
-      std::any_of(listing.begin(), listing.end(), [](const Listed& l) { return l.name == kIndexName; });
+  const bool has_index = std::any_of(listing.begin(), listing.end(),
+                                     [](const Listed& l) { return l.name == kIndexName; });
   if (!has_index) {
     if (has_shards(listing)) {
       incomplete(path);
@@ -65,7 +69,8 @@ Index read_index(const Files& files, const std::string& path, const std::vector<
     return from_text(text, where, true);
   } catch (const Error& e) {
     // With shards beside it, an index that does not even name the format is ours and damaged.
-    if (e.code() == CIUIC_UNIMPLEMENTED && text.find(kFormat) == std::string::npos && has_shards(listing)) {
+    if (e.code() == CIUIC_UNIMPLEMENTED && text.find(kFormat) == std::string::npos &&
+        has_shards(listing)) {
       damaged(where, "this is no index, but there are shards beside it");
     }
     throw;
@@ -74,7 +79,8 @@ Index read_index(const Files& files, const std::string& path, const std::vector<
 
 }  // namespace
 
-Load::Load(const Host& host, std::string path) : Archive(host), files_(host), path_(std::move(path)) {
+Load::Load(const Host& host, std::string path)
+    : Archive(host), files_(host), path_(std::move(path)) {
   const std::vector<Listed> listing = list_checkpoint(files_, path_);
   index_ = read_index(files_, path_, listing);
   check_files(listing);
@@ -168,16 +174,18 @@ Work Load::get(std::string_view key, const ciuic_place& place, const ciuic_tenso
     throw Error(CIUIC_INVALID, printable(key) + " is a blob");
   }
   if (!same(stored.dtype, into.t.dtype)) {
-    throw Error(CIUIC_INVALID, printable(key) + ": got a tensor of " + dtype_name(into.t.dtype) + ", stored is " +
-                                   dtype_name(stored.dtype));
+    throw Error(CIUIC_INVALID, printable(key) + ": got a tensor of " + dtype_name(into.t.dtype) +
+                                   ", stored is " + dtype_name(stored.dtype));
   }
   const checkpoint::FlatRange range = checkpoint::flat_range(key, place, into);
   if (range.shape != stored.shape) {
-    throw Error(CIUIC_INVALID, printable(key) + ": got the shape " + checkpoint::shape_text(range.shape) +
-                                   ", stored is " + checkpoint::shape_text(stored.shape));
+    throw Error(CIUIC_INVALID, printable(key) + ": got the shape " +
+                                   checkpoint::shape_text(range.shape) + ", stored is " +
+                                   checkpoint::shape_text(stored.shape));
   }
-  checkpoint::fill_tensor(host(), into, stream,
-                          [&](char* bytes) { read_range(number, range.begin, range.count, bytes); });
+  checkpoint::fill_tensor(host(), into, stream, [&](char* bytes) {
+    read_range(number, range.begin, range.count, bytes);
+  });
   return {};
 }
 
@@ -215,10 +223,11 @@ void Load::read_range(size_t number, int64_t begin, int64_t count, char* into) {
   }
 }
 
-void Load::read_piece(const Entry& entry, const Piece& piece, int64_t begin, int64_t count, char* into) {
+void Load::read_piece(const Entry& entry, const Piece& piece, int64_t begin, int64_t count,
+                      char* into) {
   const uint64_t element = checkpoint::type_bytes(entry.tensor.dtype);
   const bool is_whole = count == piece.elements;
-  if (!is_whole && !checked_[&piece].is_good) {
+  if (!is_whole && checked_.count(&piece) == 0) {
     verify_piece(entry, piece);
   }
   const auto bytes = static_cast<size_t>(static_cast<uint64_t>(count) * element);
@@ -230,7 +239,8 @@ void Load::read_piece(const Entry& entry, const Piece& piece, int64_t begin, int
 }
 
 void Load::verify_piece(const Entry& entry, const Piece& piece) {
-  const uint64_t bytes = static_cast<uint64_t>(piece.elements) * checkpoint::type_bytes(entry.tensor.dtype);
+  const uint64_t bytes =
+      static_cast<uint64_t>(piece.elements) * checkpoint::type_bytes(entry.tensor.dtype);
   std::string chunk(std::min(bytes, kChunkBytes), '\0');
   XXH64_state_t state;
   XXH64_reset(&state, 0);
@@ -240,7 +250,7 @@ void Load::verify_piece(const Entry& entry, const Piece& piece) {
     XXH64_update(&state, chunk.data(), chunk.size());
   }
   compare(entry, piece, XXH64_digest(&state));
-  checked_[&piece].is_good = true;
+  checked_.insert(&piece);
 }
 
 void Load::compare(const Entry& entry, const Piece& piece, uint64_t got) const {

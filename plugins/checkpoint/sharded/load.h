@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,6 @@ class Load final : public Archive {
   std::string_view get_blob(std::string_view key) override;
 
  private:
-  struct Checked {
-    bool is_good = false;
-  };
-
   void list_entries();
   void check_files(const std::vector<checkpoint::Listed>& listing) const;
   [[nodiscard]] size_t find(std::string_view key) const;
@@ -46,7 +43,7 @@ class Load final : public Archive {
   Index index_;
   std::vector<ciuic_entry> listed_;
   std::map<std::string, size_t, std::less<>> numbers_;  // key to number in index_.entries
-  std::map<const Piece*, Checked> checked_;
+  std::set<const Piece*> checked_;                      // against their checksums
   std::map<std::string, std::string, std::less<>> blobs_;
   checkpoint::File open_;  // the shard that was read last
   size_t open_number_ = 0;

@@ -46,8 +46,10 @@ void publish_new(const Files& files, const std::string& path, const Index& index
   files.sync_directory(checkpoint::parent_of(path));
 }
 
-/// What the new checkpoint at `path` does not need. It is committed already: nothing here may fail it.
-void sweep(const Host& host, const Files& files, const std::string& path, const Index& index) noexcept {
+/// What the new checkpoint at `path` does not need. It is committed already: nothing here may fail
+/// it.
+void sweep(const Host& host, const Files& files, const std::string& path,
+           const Index& index) noexcept {
   try {
     std::set<std::string> needed;
     for (const ShardFile& f : index.files) {
@@ -64,7 +66,8 @@ void sweep(const Host& host, const Files& files, const std::string& path, const 
   }
 }
 
-/// The old checkpoint's folder takes in the new shards under other names; then the new index replaces the old one.
+/// The old checkpoint's folder takes in the new shards under other names; then the new index
+/// replaces the old one.
 void publish_over(const Host& host, const Files& files, const std::string& path, Index index,
                   const std::vector<Listed>& listing) {
   const std::string aside = checkpoint::partial_of(path);
@@ -110,7 +113,9 @@ void prepare(const Files& files, const std::string& path) {
   const Files::Found found = files.look(path, listing);
   if (found == Files::Found::File ||
       (found == Files::Found::Folder && !listing.empty() && !is_ours(files, path, listing))) {
-    throw Error(CIUIC_EXISTS, path + " exists and is no checkpoint of this format; move it away or choose another name");
+    throw Error(
+        CIUIC_EXISTS,
+        path + " exists and is no checkpoint of this format; move it away or choose another name");
   }
   files.remove_if_there(checkpoint::partial_of(path), true);
   files.remove_if_there(removed_of(path), true);

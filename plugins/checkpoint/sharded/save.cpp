@@ -14,7 +14,8 @@ namespace {
 using checkpoint::join;
 using checkpoint::partial_of;
 
-/// What a save needs beyond its data: names, shapes and checksums of each entry, and a few blocks per file.
+/// What a save needs beyond its data: names, shapes and checksums of each entry, and a few blocks
+/// per file.
 uint64_t overhead_bytes(size_t entries, int64_t world) {
   return uint64_t{512} * entries + uint64_t{8192} * static_cast<uint64_t>(world);
 }
@@ -75,8 +76,9 @@ void Save::make_room() {
   prepare(files_, request_->path);
   is_prepared_ = true;
   if (!request_->entries.empty()) {
-    checkpoint::check_space(files_, request_->path,
-                            request_->bytes + overhead_bytes(request_->entries.size(), group_.size()));
+    checkpoint::check_space(
+        files_, request_->path,
+        request_->bytes + overhead_bytes(request_->entries.size(), group_.size()));
   }
 }
 
@@ -114,7 +116,8 @@ void Save::clean() noexcept {
   try {
     files_.remove_if_there(partial_of(request_->path), true);
   } catch (const std::exception& e) {
-    host().warn("sharded: " + partial_of(request_->path) + " stays, the next save there removes it: " + e.what());
+    host().warn("sharded: " + partial_of(request_->path) +
+                " stays, the next save there removes it: " + e.what());
   }
 }
 

@@ -19,7 +19,8 @@ using checkpoint::PutPiece;
 using checkpoint::SafetensorsHeader;
 using checkpoint::TensorInfo;
 
-/// The key, where the piece is the whole tensor, else "key[begin:end]"; with a ' where that is taken.
+/// The key, where the piece is the whole tensor, else "key[begin:end]"; with a ' where that is
+/// taken.
 std::string piece_name(const PutPiece& p, int64_t total, std::set<std::string>& taken) {
   std::string name = p.key;
   if (p.count != total) {
@@ -55,8 +56,8 @@ std::map<std::string, std::string> metadata_of(const ShardIdentity& who) {
 
 }  // namespace
 
-Index write_shard(const checkpoint::Files& files, const std::string& folder, const ShardIdentity& who,
-                  std::vector<PutPiece>& pieces) {
+Index write_shard(const checkpoint::Files& files, const std::string& folder,
+                  const ShardIdentity& who, std::vector<PutPiece>& pieces) {
   Index index;
   index.step = who.step;
   index.world = static_cast<uint64_t>(who.world);
@@ -75,7 +76,8 @@ Index write_shard(const checkpoint::Files& files, const std::string& folder, con
     const bool is_all = p.count == entry.total();
     infos.push_back({piece_name(p, entry.total(), taken), p.tensor.dtype,
                      is_all ? p.tensor.shape : std::vector<int64_t>{p.count}, 0, 0});
-    entry.pieces.push_back({0, infos.back().name, p.begin, p.count, 0, checksum({p.bytes.data(), p.bytes.size()})});
+    entry.pieces.push_back(
+        {0, infos.back().name, p.begin, p.count, 0, checksum({p.bytes.data(), p.bytes.size()})});
   }
   const std::string prefix = checkpoint::make_safetensors_prefix(infos, metadata_of(who));
 
@@ -104,11 +106,13 @@ void verify_shard_header(const File& file, const Index& index, size_t number) {
   const std::string& where = file.path();
   const uint64_t bytes = file.size();
   if (bytes != expected.bytes) {
-    damaged(where, "has " + std::to_string(bytes) + " bytes, the index says " + std::to_string(expected.bytes));
+    damaged(where, "has " + std::to_string(bytes) + " bytes, the index says " +
+                       std::to_string(expected.bytes));
   }
   const std::string prefix = checkpoint::read_safetensors_prefix(file, bytes);
   const SafetensorsHeader header = checkpoint::parse_safetensors_prefix(prefix, bytes, where);
-  const ShardIdentity who{index.step, static_cast<int64_t>(number), static_cast<int64_t>(index.world)};
+  const ShardIdentity who{index.step, static_cast<int64_t>(number),
+                          static_cast<int64_t>(index.world)};
   for (const auto& [name, value] : metadata_of(who)) {
     const auto found = header.metadata.find(name);
     const std::string got = found == header.metadata.end() ? "nothing" : printable(found->second);
@@ -136,14 +140,17 @@ void verify_shard_header(const File& file, const Index& index, size_t number) {
         damaged(where, "has no tensor \"" + printable(p.name) + "\", which the index lists");
       }
       const TensorInfo& t = *found->second;
-      const uint64_t needed = static_cast<uint64_t>(p.elements) * checkpoint::type_bytes(e.tensor.dtype);
-      if (!same(t.dtype, e.tensor.dtype) || header.data_offset + t.begin != p.offset || t.end - t.begin != needed) {
+      const uint64_t needed =
+          static_cast<uint64_t>(p.elements) * checkpoint::type_bytes(e.tensor.dtype);
+      if (!same(t.dtype, e.tensor.dtype) || header.data_offset + t.begin != p.offset ||
+          t.end - t.begin != needed) {
         damaged(where, "tensor \"" + printable(p.name) + "\" is not what the index says");
       }
     }
   }
   if (pieces != tensors.size()) {
-    damaged(where, "has " + std::to_string(tensors.size()) + " tensors, the index lists " + std::to_string(pieces));
+    damaged(where, "has " + std::to_string(tensors.size()) + " tensors, the index lists " +
+                       std::to_string(pieces));
   }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// sharded: the native checkpoint format. One safetensors file per rank and an index with a checksum for every piece; any
-// world size reads what any other wrote. Written aside, synced, then renamed: a crash leaves the old state or the new one.
+// sharded: the native checkpoint format. One safetensors file per rank and an index with a checksum
+// for every piece; any world size reads what any other wrote. Written aside, synced, then renamed:
+// a crash leaves the old state or the new one.
 //
-// Format and guarantees: docs/checkpoint_format.md. Needs "ciuic.io"; "ciuic.comm" where there is more than one rank.
-// All ranks write into one folder, so it lies on a file system that all of them share. Files are written in the call of
-// commit, not beside the next steps.
+// Format and guarantees: docs/checkpoint_format.md. Needs "ciuic.io"; "ciuic.comm" where there is
+// more than one rank. All ranks write into one folder, so it lies on a file system that all of them
+// share. Files are written in the call of commit, not beside the next steps.
 #include <ciuic/checkpoint.hpp>
 #include <ciuic/error.hpp>
 
@@ -22,7 +23,8 @@ class Sharded final : public Checkpoint {
   static constexpr const char* name = "sharded";
   static constexpr const char* version = "0.1.0";
   static constexpr const char* license = "MIT";
-  static constexpr const char* summary = "Native training checkpoints: one file per rank, checksums, atomic commit";
+  static constexpr const char* summary =
+      "Native training checkpoints: one file per rank, checksums, atomic commit";
   inline static const auto options = option_table(
       option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
                       "How long a rank waits at a commit for the others to have written"));

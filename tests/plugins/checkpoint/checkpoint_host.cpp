@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "checkpoint_host.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <numeric>
 #include <random>
 #include <sstream>
+#include <stdlib.h>
 #include <thread>
+#include <unistd.h>
 
 #include <ciuic/work.hpp>
 
@@ -110,7 +109,8 @@ class ThreadGroup final {
     for (const ciuic_collective& c : ArrayView<ciuic_collective>(collectives)) {
       const bool is_reduce = c.op == CIUIC_OP_ALL_REDUCE && c.reduce == CIUIC_REDUCE_MAX;
       if ((!is_reduce && c.op != CIUIC_OP_BROADCAST) || c.timeout_ns <= 0) {
-        return m.host->status_new(m.host->ctx, CIUIC_UNIMPLEMENTED, 0, -1, to_str("test group: no such op"));
+        return m.host->status_new(m.host->ctx, CIUIC_UNIMPLEMENTED, 0, -1,
+                                  to_str("test group: no such op"));
       }
       m.group->exchange(m.rank, c);
     }
@@ -173,7 +173,8 @@ struct Rank::Services {
     table.status_new = [](void*, int32_t code, uint32_t flags, int32_t peer, ciuic_str message) {
       return new ciuic_status{code, flags, peer, std::string(to_view(message))};
     };
-    table.status_get = [](void*, const ciuic_status* s, uint32_t* flags, int32_t* peer, ciuic_str* message) {
+    table.status_get = [](void*, const ciuic_status* s, uint32_t* flags, int32_t* peer,
+                          ciuic_str* message) {
       if (flags != nullptr) *flags = s->flags;
       if (peer != nullptr) *peer = s->peer;
       if (message != nullptr) *message = to_str(s->message);
@@ -187,6 +188,12 @@ struct Rank::Services {
       if (std::string_view(name) == "ciuic.io") {
         return s.faulty ? &s.faulty->table() : &s.io.table();
       }
+      if (std::string_view(name) == "ciuic.tensor") {
+        return &s.tensors;
+      }
+      if (std::string_view(name) == "ciuic.stream") {
+        return &s.streams;
+      }
       return std::string_view(name) == "ciuic.comm" && s.group.size > 1 ? &s.comm : nullptr;
     };
     group = threads.describe(rank, &table);
@@ -194,6 +201,23 @@ struct Rank::Services {
     comm.ctx = this;
     comm.find = [](void* ctx, ciuic_str, const ciuic_group** out) -> ciuic_status* {
       *out = &static_cast<const Services*>(ctx)->group;
+      return nullptr;
+    };
+    // A device whose memory the host can see: contiguous copies, and a record of what was asked
+    // for.
+    tensors.struct_size = sizeof(tensors);
+    tensors.ctx = this;
+    tensors.copy = [](void* ctx, const ciuic_tensor* in, const ciuic_tensor* out,
+                      const ciuic_stream*) -> ciuic_status* {
+      std::memcpy(tensor_data(*out), tensor_data(*in), static_cast<size_t>(tensor_bytes(*in)));
+      ++static_cast<Services*>(ctx)->device_calls.copies;
+      return nullptr;
+    };
+    streams.struct_size = sizeof(streams);
+    streams.ctx = this;
+    streams.record = [](void* ctx, const ciuic_stream*, ciuic_work** work) -> ciuic_status* {
+      *work = nullptr;
+      ++static_cast<Services*>(ctx)->device_calls.records;
       return nullptr;
     };
     if (faults != nullptr) {
@@ -206,6 +230,9 @@ struct Rank::Services {
   std::optional<FaultyIo> faulty;
   ciuic_group group{};
   ciuic_comm_service comm{};
+  ciuic_tensor_service tensors{};
+  ciuic_stream_service streams{};
+  DeviceCalls device_calls;
 };
 
 namespace {
@@ -216,7 +243,8 @@ const ciuic_descriptor* load_plugin(const std::string& name) {
   if (library == nullptr) {
     throw std::runtime_error(::dlerror());
   }
-  auto* query = reinterpret_cast<decltype(&ciuic_plugin_query)>(::dlsym(library, "ciuic_plugin_query"));
+  auto* query =
+      reinterpret_cast<decltype(&ciuic_plugin_query)>(::dlsym(library, "ciuic_plugin_query"));
   return query(CIUIC_ABI_MAJOR, 0);
 }
 
@@ -243,6 +271,8 @@ Rank::Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPla
   host_.check(descriptor_->validate(&args));
   host_.check(descriptor_->create(&args, &self_));
 }
+
+Rank::DeviceCalls Rank::device_calls() const { return services_->device_calls; }
 
 Rank::~Rank() { descriptor_->destroy(self_); }
 
@@ -300,9 +330,10 @@ void Rank::Open::put(const std::string& key, const Value& v, int64_t begin, int6
   std::fill(part.begin(), part.end(), '\x5a');
 }
 
-void Rank::Open::put_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& tensor) const {
+void Rank::Open::put_at(const std::string& key, const ciuic_place& place,
+                        const ciuic_tensor& tensor, const ciuic_stream* stream) const {
   ciuic_work* work = nullptr;
-  rank_->host_.check(rank_->vt_->put(archive_, to_str(key), &place, &tensor, nullptr, &work));
+  rank_->host_.check(rank_->vt_->put(archive_, to_str(key), &place, &tensor, stream, &work));
   Work(work).wait(rank_->host_);
 }
 
@@ -335,15 +366,17 @@ void Rank::Open::verify(const std::string& key) const {
   rank_->host_.check(rank_->vt_->verify(archive_, to_str(key)));
 }
 
-std::string Rank::Open::get(const std::string& key, const Value& like, int64_t begin, int64_t count) const {
+std::string Rank::Open::get(const std::string& key, const Value& like, int64_t begin,
+                            int64_t count) const {
   std::string bytes(static_cast<size_t>(count * dtype_bytes(like.dtype)), '\x5a');
   get_at(key, Place(like.shape, begin).c(), Tensor(bytes.data(), like.dtype, {count}).c());
   return bytes;
 }
 
-void Rank::Open::get_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& into) const {
+void Rank::Open::get_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& into,
+                        const ciuic_stream* stream) const {
   ciuic_work* work = nullptr;
-  rank_->host_.check(rank_->vt_->get(archive_, to_str(key), &place, &into, nullptr, &work));
+  rank_->host_.check(rank_->vt_->get(archive_, to_str(key), &place, &into, stream, &work));
   Work(work).wait(rank_->host_);
 }
 
@@ -390,7 +423,8 @@ std::vector<std::optional<Error>> Cluster::run(const std::function<void(Rank&)>&
   return errors;
 }
 
-std::optional<Error> Cluster::save(const std::string& uri, uint64_t step, const State& state, bool is_announced) {
+std::optional<Error> Cluster::save(const std::string& uri, uint64_t step, const State& state,
+                                   bool is_announced) {
   const auto errors = run([&](Rank& rank) {
     const auto archive = rank.begin(uri, step, is_announced ? state : State());
     for (const auto& [key, v] : state) {
@@ -445,7 +479,8 @@ State Cluster::load(const std::string& uri) {
 
 // ---- files ----
 
-/// Memory where there is any: thousands of saves sync, and what a disk makes of that is not under test here.
+/// Memory where there is any: thousands of saves sync, and what a disk makes of that is not under
+/// test here.
 TemporaryFolder::TemporaryFolder() {
   const bool is_free = std::getenv("TEST_TMPDIR") == nullptr && ::access("/dev/shm", W_OK) == 0;
   std::string path = (is_free ? "/dev/shm/" : ::testing::TempDir()) + "ciuic-checkpoint-XXXXXX";

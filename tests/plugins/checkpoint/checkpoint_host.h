@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The smallest host that can run a checkpoint plugin: statuses, the io service, and a control group whose ranks are threads.
+// The smallest host that can run a checkpoint plugin: statuses, the io service, and a control group
+// whose ranks are threads.
 #pragma once
 
 #include <cstdint>
@@ -60,14 +61,19 @@ class Rank final {
 
     /// Elements [begin, begin + count) of a value; a blob whole.
     void put(const std::string& key, const Value& value, int64_t begin, int64_t count) const;
-    void put(const std::string& key, const Value& value) const { put(key, value, 0, value.elements()); }
-    void put_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& tensor) const;
+    void put(const std::string& key, const Value& value) const {
+      put(key, value, 0, value.elements());
+    }
+    void put_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& tensor,
+                const ciuic_stream* stream = nullptr) const;
     void commit() const;
     [[nodiscard]] State list() const;  // without elements
     void verify(const std::string& key = "") const;
     /// Elements of a tensor as bytes; the type and shape as the caller has them.
-    [[nodiscard]] std::string get(const std::string& key, const Value& like, int64_t begin, int64_t count) const;
-    void get_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& into) const;
+    [[nodiscard]] std::string get(const std::string& key, const Value& like, int64_t begin,
+                                  int64_t count) const;
+    void get_at(const std::string& key, const ciuic_place& place, const ciuic_tensor& into,
+                const ciuic_stream* stream = nullptr) const;
     [[nodiscard]] std::string get_blob(const std::string& key) const;
     /// Everything.
     [[nodiscard]] State read() const;
@@ -81,6 +87,11 @@ class Rank final {
   [[nodiscard]] Open open(const std::string& uri) const;
   void remove(const std::string& uri) const;
 
+  struct DeviceCalls {
+    int copies = 0;   // through "ciuic.tensor"
+    int records = 0;  // through "ciuic.stream"
+  };
+  [[nodiscard]] DeviceCalls device_calls() const;
   [[nodiscard]] int32_t rank() const noexcept { return rank_; }
   [[nodiscard]] int32_t world() const noexcept { return world_; }
   [[nodiscard]] const Host& host() const noexcept { return host_; }
@@ -107,8 +118,10 @@ class Cluster final {
   [[nodiscard]] Rank& rank(int32_t i) { return *ranks_.at(static_cast<size_t>(i)); }
   [[nodiscard]] int32_t world() const { return static_cast<int32_t>(ranks_.size()); }
 
-  /// Saves, each rank its even share of every tensor, rank 0 the blobs; the errors, equal on all ranks.
-  std::optional<Error> save(const std::string& uri, uint64_t step, const State& state, bool is_announced = true);
+  /// Saves, each rank its even share of every tensor, rank 0 the blobs; the errors, equal on all
+  /// ranks.
+  std::optional<Error> save(const std::string& uri, uint64_t step, const State& state,
+                            bool is_announced = true);
   /// All ranks read their share; the whole, or the first error.
   State load(const std::string& uri);
 

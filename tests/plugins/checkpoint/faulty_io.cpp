@@ -77,16 +77,19 @@ struct FaultyIo::Calls {
     }
     return status;
   }
-  static ciuic_status* read(void* ctx, ciuic_file* file, uint64_t offset, void* into, size_t bytes) {
+  static ciuic_status* read(void* ctx, ciuic_file* file, uint64_t offset, void* into,
+                            size_t bytes) {
     FaultyIo& io = self(ctx);
     ciuic_status* status = io.gate("read", io.paths_.at(file));
     return status != nullptr ? status : io.real_.read(io.real_.ctx, file, offset, into, bytes);
   }
   /// A write that fails has written the first half.
-  static ciuic_status* write(void* ctx, ciuic_file* file, uint64_t offset, const void* from, size_t bytes) {
+  static ciuic_status* write(void* ctx, ciuic_file* file, uint64_t offset, const void* from,
+                             size_t bytes) {
     FaultyIo& io = self(ctx);
     ciuic_status* status = io.gate("write", io.paths_.at(file));
-    ciuic_status* real = io.real_.write(io.real_.ctx, file, offset, from, status != nullptr ? bytes / 2 : bytes);
+    ciuic_status* real =
+        io.real_.write(io.real_.ctx, file, offset, from, status != nullptr ? bytes / 2 : bytes);
     return status != nullptr ? status : real;
   }
   static ciuic_status* size(void* ctx, ciuic_file* file, uint64_t* bytes) {
@@ -144,13 +147,20 @@ struct FaultyIo::Calls {
 
 FaultyIo::FaultyIo(const ciuic_host* host, const ciuic_io_service& real, FaultPlan& plan)
     : host_(host), real_(real), plan_(plan) {
-  table_ = {sizeof(table_),  0,
-            this,            &Calls::open,
-            &Calls::read,    &Calls::write,
-            &Calls::size,    &Calls::sync,
-            &Calls::close,   &Calls::rename,
-            &Calls::remove,  &Calls::make_directory,
-            &Calls::sync_directory, &Calls::list,
+  table_ = {sizeof(table_),
+            0,
+            this,
+            &Calls::open,
+            &Calls::read,
+            &Calls::write,
+            &Calls::size,
+            &Calls::sync,
+            &Calls::close,
+            &Calls::rename,
+            &Calls::remove,
+            &Calls::make_directory,
+            &Calls::sync_directory,
+            &Calls::list,
             &Calls::space};
 }
 

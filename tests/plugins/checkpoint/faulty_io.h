@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A decorator of the io service: writes down every call, and fails the k-th one, alone or with all that follow.
+// A decorator of the io service: writes down every call, and fails the k-th one, alone or with all
+// that follow.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace ciuic::test {
 /// Shared by the ranks of a test. Any thread.
 class FaultPlan final {
  public:
-  /// A failing call, counted from 1 over all ranks. is_final: all later ones fail too, as after a kill.
+  /// A failing call, counted from 1 over all ranks. is_final: all later ones fail too, as after a
+  /// kill.
   void fail_at(int64_t call, int32_t code, bool is_final);
   void fail_nothing() { fail_at(0, 0, false); }
   /// Reported as free, instead of the truth.

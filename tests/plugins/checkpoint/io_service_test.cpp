@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/io_service.h"
 
+#include <csignal>
 #include <fcntl.h>
+#include <filesystem>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <filesystem>
 
 #include <gmock/gmock.h>
 
@@ -44,7 +45,8 @@ TEST_F(IoServiceTest, WritesAndReadsAtOffsets) {
   char text[4] = {};
   check(t_.read(t_.ctx, file, 3, text, 3));
   EXPECT_STREQ(text, "abc");
-  const auto error = expect_error(CIUIC_DATA_LOSS, [&] { check(t_.read(t_.ctx, file, 4, text, 3)); });
+  const auto error =
+      expect_error(CIUIC_DATA_LOSS, [&] { check(t_.read(t_.ctx, file, 4, text, 3)); });
   EXPECT_THAT(error.what(), HasSubstr("wanted 3 bytes at offset 4, the file ends after 2"));
   expect_error(CIUIC_DATA_LOSS, [&] { check(t_.read(t_.ctx, file, UINT64_MAX, text, 3)); });
   t_.close(t_.ctx, file);
@@ -58,7 +60,8 @@ TEST_F(IoServiceTest, ErrorsNamePathAndErrno) {
   EXPECT_THAT(open_error(CIUIC_NOT_FOUND, folder_ / "none", CIUIC_IO_READ),
               HasSubstr("none: No such file or directory (errno 2)"));
   write_file(folder_ / "f", "x");
-  EXPECT_THAT(open_error(CIUIC_EXISTS, folder_ / "f", CIUIC_IO_CREATE), HasSubstr("f: File exists (errno 17)"));
+  EXPECT_THAT(open_error(CIUIC_EXISTS, folder_ / "f", CIUIC_IO_CREATE),
+              HasSubstr("f: File exists (errno 17)"));
   open_error(CIUIC_NOT_FOUND, folder_ / "f/below", CIUIC_IO_READ);
   open_error(CIUIC_DATA_LOSS, folder_.path(), CIUIC_IO_READ);
   open_error(CIUIC_INVALID, "", CIUIC_IO_READ);
@@ -66,16 +69,27 @@ TEST_F(IoServiceTest, ErrorsNamePathAndErrno) {
   open_error(CIUIC_INVALID, folder_ / "f", 0);
   open_error(CIUIC_PERMISSION, "/sys/ciuic", CIUIC_IO_CREATE);  // for root too
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(open_error(CIUIC_DATA_LOSS, folder_ / "pipe", CIUIC_IO_READ), HasSubstr("no regular file"));
-  EXPECT_THAT(open_error(CIUIC_DATA_LOSS, folder_ / std::string(300, 'x'), CIUIC_IO_CREATE), HasSubstr("(errno 36)"));
+  EXPECT_THAT(open_error(CIUIC_DATA_LOSS, folder_ / "pipe", CIUIC_IO_READ),
+              HasSubstr("no regular file"));
+  EXPECT_THAT(open_error(CIUIC_DATA_LOSS, folder_ / std::string(300, 'x'), CIUIC_IO_CREATE),
+              HasSubstr("(errno 36)"));
 }
 
 TEST_F(IoServiceTest, AWriteThatTheSystemRefusesNamesTheFile) {
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const rlimit small{100, old.rlim_max};
+  auto* const old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   ciuic_file* file = open(folder_ / "f", CIUIC_IO_CREATE);
-  const auto error =
-      expect_error(CIUIC_DATA_LOSS, [&] { check(t_.write(t_.ctx, file, uint64_t{1} << 62, "x", 1)); });
-  EXPECT_THAT(error.what(), HasSubstr("write " + (folder_ / "f") + ": File too large (errno 27)"));
+  const std::string data(101, 'x');  // a short write first, then the error
+  const auto error = expect_error(
+      CIUIC_DATA_LOSS, [&] { check(t_.write(t_.ctx, file, 0, data.data(), data.size())); });
   t_.close(t_.ctx, file);
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_THAT(error.what(), HasSubstr("write " + (folder_ / "f") + ": File too large (errno 27)"));
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "f"), 100U);
 }
 
 TEST_F(IoServiceTest, FilesAreNotInheritedByChildren) {
@@ -105,7 +119,8 @@ TEST_F(IoServiceTest, DirectoriesAreMadeListedSyncedAndRemoved) {
   check(t_.list(
       t_.ctx, to_str(a),
       [](void* context, ciuic_str name, uint64_t bytes) {
-        static_cast<std::vector<std::pair<std::string, uint64_t>>*>(context)->emplace_back(to_view(name), bytes);
+        static_cast<std::vector<std::pair<std::string, uint64_t>>*>(context)->emplace_back(
+            to_view(name), bytes);
       },
       &found));
   EXPECT_THAT(found, ElementsAre(Pair("b", 0), Pair("c", 1), Pair("z", 5)));
@@ -136,8 +151,9 @@ TEST_F(IoServiceTest, RenameReplaces) {
   write_file(b, "old");
   check(t_.rename(t_.ctx, to_str(a), to_str(b)));
   EXPECT_EQ(read_file(b), "new");
-  EXPECT_THAT(expect_error(CIUIC_NOT_FOUND, [&] { check(t_.rename(t_.ctx, to_str(a), to_str(b))); }).what(),
-              HasSubstr("rename " + a + " to " + b));
+  EXPECT_THAT(
+      expect_error(CIUIC_NOT_FOUND, [&] { check(t_.rename(t_.ctx, to_str(a), to_str(b))); }).what(),
+      HasSubstr("rename " + a + " to " + b));
 }
 
 TEST_F(IoServiceTest, SpaceOfWhatIsNotThereIsThatOfItsParent) {

@@ -27,9 +27,11 @@ TEST(SafetensorsFile, RoundTripIsBitExact) {
   const TemporaryFolder folder;
   State state = {{"__metadata__", blob("{\"format\":\"pt\",\"note\":\"x\"}")}};
   uint32_t seed = 0;
-  for (const ciuic_dtype dtype : {kF64, kF32, kF16, kBF16, kI64, kI32, kU8, ciuic_dtype{CIUIC_DTYPE_BOOL, 8, 1},
-                                  ciuic_dtype{CIUIC_DTYPE_FLOAT8_E4M3FN, 8, 1}}) {
-    for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {0}, {3}, {2, 0, 3}, {2, 3, 5}}) {
+  for (const ciuic_dtype dtype :
+       {kF64, kF32, kF16, kBF16, kI64, kI32, kU8, ciuic_dtype{CIUIC_DTYPE_BOOL, 8, 1},
+        ciuic_dtype{CIUIC_DTYPE_FLOAT8_E4M3FN, 8, 1}}) {
+    for (const auto& shape :
+         std::vector<std::vector<int64_t>>{{}, {0}, {3}, {2, 0, 3}, {2, 3, 5}}) {
       ++seed;
       state.emplace("t" + std::to_string(seed), random_tensor(dtype, shape, seed));
     }
@@ -77,7 +79,8 @@ TEST(SafetensorsFile, HoldsTensorsAndMetadataOnly) {
   };
   for (const bool is_announced : {true, false}) {
     EXPECT_EQ(save({{"config.json", blob("{}")}}, is_announced), CIUIC_UNIMPLEMENTED);
-    EXPECT_EQ(save({{"__metadata__", random_tensor(kF32, {1}, 1)}}, is_announced), CIUIC_UNIMPLEMENTED);
+    EXPECT_EQ(save({{"__metadata__", random_tensor(kF32, {1}, 1)}}, is_announced),
+              CIUIC_UNIMPLEMENTED);
     EXPECT_EQ(save({{"__metadata__", blob("{\"a\":1}")}}, is_announced), CIUIC_INVALID);
     EXPECT_EQ(save({{"__metadata__", blob("no json")}}, is_announced), CIUIC_INVALID);
   }
@@ -103,13 +106,15 @@ TEST(SafetensorsFolder, HoldsValuesOnly) {
   const TemporaryFolder folder;
   Cluster cluster("safetensors");
   for (const bool is_announced : {true, false}) {
-    for (const std::string& key : {std::string("moment/exp_avg/w"), std::string("master/w"), std::string("value/")}) {
+    for (const std::string& key :
+         {std::string("moment/exp_avg/w"), std::string("master/w"), std::string("value/")}) {
       State state = model();
       state.emplace(key, random_tensor(kF32, {2}, 1));
       const auto error = cluster.save(folder / "hf", 1, state, is_announced);
       ASSERT_TRUE(error);
       EXPECT_EQ(error->code(), CIUIC_UNIMPLEMENTED);
-      EXPECT_THAT(error->what(), HasSubstr("safetensors holds values only; got " + key + "; use sharded for training"));
+      EXPECT_THAT(error->what(), HasSubstr("safetensors holds values only; got " + key +
+                                           "; use sharded for training"));
     }
     State state = model();
     state.emplace("train.json", blob("{}"));
@@ -181,8 +186,11 @@ TEST(SafetensorsFolder, AModelInSeveralFilesIsRead) {
   ASSERT_FALSE(cluster.save(folder / "hf/model-00001-of-00002.safetensors", 1, first));
   ASSERT_FALSE(cluster.save(folder / "hf/model-00002-of-00002.safetensors", 1, second));
   write_file(folder / "hf/config.json", "{}");
-  const auto map = [&](const std::string& entries) { write_file(index, "{\"metadata\":{},\"weight_map\":" + entries + "}"); };
-  const std::string good = "\"a\":\"model-00001-of-00002.safetensors\",\"b\":\"model-00001-of-00002.safetensors\"";
+  const auto map = [&](const std::string& entries) {
+    write_file(index, "{\"metadata\":{},\"weight_map\":" + entries + "}");
+  };
+  const std::string good =
+      "\"a\":\"model-00001-of-00002.safetensors\",\"b\":\"model-00001-of-00002.safetensors\"";
   map("{" + good + ",\"c\":\"model-00002-of-00002.safetensors\"}");
   const State state = cluster.load(folder / "hf");
   EXPECT_EQ(state.size(), 4U);
@@ -193,8 +201,9 @@ TEST(SafetensorsFolder, AModelInSeveralFilesIsRead) {
 
   const auto refused = [&](const std::string& entries, const char* reason) {
     map(entries);
-    EXPECT_THAT(expect_error(CIUIC_DATA_LOSS, [&] { (void)cluster.rank(0).open(folder / "hf"); }).what(),
-                HasSubstr(reason));
+    EXPECT_THAT(
+        expect_error(CIUIC_DATA_LOSS, [&] { (void)cluster.rank(0).open(folder / "hf"); }).what(),
+        HasSubstr(reason));
   };
   refused("[]", "\"weight_map\" is no object");
   refused("{" + good + ",\"c\":3}", "no name of a file");
@@ -257,8 +266,12 @@ TEST(SafetensorsFolder, GetRefusesWhatIsNotStored) {
   EXPECT_EQ(archive.get("value/model.norm.weight", w, 1, 2), w.bytes.substr(4, 8));
   expect_error(CIUIC_NOT_FOUND, [&] { (void)archive.get("value/none", w, 0, 1); });
   expect_error(CIUIC_NOT_FOUND, [&] { (void)archive.get_blob("train.json"); });
-  expect_error(CIUIC_INVALID, [&] { (void)archive.get("value/model.norm.weight", random_tensor(kBF16, {4}, 1), 0, 4); });
-  expect_error(CIUIC_INVALID, [&] { (void)archive.get("value/model.norm.weight", random_tensor(kF32, {2, 2}, 1), 0, 4); });
+  expect_error(CIUIC_INVALID, [&] {
+    (void)archive.get("value/model.norm.weight", random_tensor(kBF16, {4}, 1), 0, 4);
+  });
+  expect_error(CIUIC_INVALID, [&] {
+    (void)archive.get("value/model.norm.weight", random_tensor(kF32, {2, 2}, 1), 0, 4);
+  });
   expect_error(CIUIC_INVALID, [&] { (void)archive.get("value/model.norm.weight", w, 2, 3); });
 }
 

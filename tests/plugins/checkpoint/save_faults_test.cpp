@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Every file access of a save fails once, or is the last one that happens. Whatever then lies there: the old checkpoint still
-// opens, the new one is whole or absent, and the next good save leaves no stray file.
+// Every file access of a save fails once, or is the last one that happens. Whatever then lies
+// there: the old checkpoint still opens, the new one is whole or absent, and the next good save
+// leaves no stray file.
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -32,8 +33,9 @@ std::optional<State> load_if_whole(const std::string& uri) {
     archive.verify();
     return archive.read();
   } catch (const Error& e) {
-    EXPECT_TRUE(e.code() == CIUIC_NOT_FOUND || (e.code() == CIUIC_DATA_LOSS &&
-                                                std::string(e.what()).find("incomplete") != std::string::npos))
+    EXPECT_TRUE(e.code() == CIUIC_NOT_FOUND ||
+                (e.code() == CIUIC_DATA_LOSS &&
+                 std::string(e.what()).find("incomplete") != std::string::npos))
         << e.what();
     return std::nullopt;
   }
@@ -84,7 +86,8 @@ TEST_P(SaveFaults, OldOrNewButNeverAMix) {
     ASSERT_FALSE(good.save(uri, 2, after));
     EXPECT_TRUE(good.load(uri) == after);
     const size_t expected = (fault.is_over ? 1U : 2U) * (2U + static_cast<size_t>(fault.world));
-    EXPECT_EQ(tree(folder.path()).size(), expected) << ::testing::PrintToString(tree(folder.path()));
+    EXPECT_EQ(tree(folder.path()).size(), expected)
+        << ::testing::PrintToString(tree(folder.path()));
   }
   EXPECT_GT(call, 15) << "the faults did not reach the save";
 }
@@ -137,7 +140,8 @@ TEST(SaveOrder, DataThenIndexThenNameThenFolder) {
   const auto log = plan.log();
   const std::string aside = folder / "c.partial";
   const size_t index = position(log, "write " + aside + "/index.json");
-  for (const char* shard : {"/shard-00000-of-00002.safetensors", "/shard-00001-of-00002.safetensors"}) {
+  for (const char* shard :
+       {"/shard-00000-of-00002.safetensors", "/shard-00001-of-00002.safetensors"}) {
     EXPECT_LT(position(log, "write " + aside + shard), position(log, "sync " + aside + shard));
     EXPECT_LT(position(log, "sync " + aside + shard), index);
   }
@@ -161,7 +165,8 @@ TEST(SaveOrder, AnOldCheckpointIsReplacedByItsIndex) {
   const std::string path = folder / "c";
   const std::string aside = path + ".partial";
   const std::string shard = "/shard-00000-of-00001";
-  const size_t move = position(log, "rename " + aside + shard + ".safetensors " + path + shard + ".r1.safetensors");
+  const size_t move =
+      position(log, "rename " + aside + shard + ".safetensors " + path + shard + ".r1.safetensors");
   const size_t sync = position(log, "sync_directory " + path, move);
   const size_t swap = position(log, "rename " + aside + "/index.json " + path + "/index.json");
   const size_t second_sync = position(log, "sync_directory " + path, swap);
@@ -203,7 +208,8 @@ TEST(SafetensorsFaults, OldOrNewButNeverAMix) {
           std::filesystem::remove_all(uri);
         }
         ASSERT_FALSE(good.save(uri, 1, is_file ? after : model));
-        EXPECT_EQ(tree(folder.path()).size(), is_file ? 1U : 3U) << ::testing::PrintToString(tree(folder.path()));
+        EXPECT_EQ(tree(folder.path()).size(), is_file ? 1U : 3U)
+            << ::testing::PrintToString(tree(folder.path()));
       }
       EXPECT_GT(call, 6);
     }

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <numeric>
 #include <random>
-
-#include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <unistd.h>
+
+#include <gmock/gmock.h>
 
 #include "checkpoint_host.h"
 
@@ -18,16 +18,27 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr ciuic_dtype kAllTypes[] = {kF64, kF32, kF16, kBF16, kI64, kI32, {CIUIC_DTYPE_INT, 16, 1},
-                                     {CIUIC_DTYPE_INT, 8, 1}, kU8, {CIUIC_DTYPE_UINT, 16, 1},
-                                     {CIUIC_DTYPE_UINT, 32, 1}, {CIUIC_DTYPE_UINT, 64, 1},
-                                     {CIUIC_DTYPE_BOOL, 8, 1}, {CIUIC_DTYPE_FLOAT8_E4M3FN, 8, 1},
+constexpr ciuic_dtype kAllTypes[] = {kF64,
+                                     kF32,
+                                     kF16,
+                                     kBF16,
+                                     kI64,
+                                     kI32,
+                                     {CIUIC_DTYPE_INT, 16, 1},
+                                     {CIUIC_DTYPE_INT, 8, 1},
+                                     kU8,
+                                     {CIUIC_DTYPE_UINT, 16, 1},
+                                     {CIUIC_DTYPE_UINT, 32, 1},
+                                     {CIUIC_DTYPE_UINT, 64, 1},
+                                     {CIUIC_DTYPE_BOOL, 8, 1},
+                                     {CIUIC_DTYPE_FLOAT8_E4M3FN, 8, 1},
                                      {CIUIC_DTYPE_FLOAT8_E5M2, 8, 1}};
 
 State awkward_state() {
   State state;
   uint32_t seed = 1;
-  const std::vector<std::vector<int64_t>> shapes = {{}, {0}, {1}, {7}, {3, 0, 2}, {2, 3, 5}, {1, 1, 1}};
+  const std::vector<std::vector<int64_t>> shapes = {{},        {0},       {1},      {7},
+                                                    {3, 0, 2}, {2, 3, 5}, {1, 1, 1}};
   for (const ciuic_dtype dtype : kAllTypes) {
     for (const auto& shape : shapes) {
       state.emplace("value/t" + std::to_string(seed), random_tensor(dtype, shape, seed));
@@ -35,9 +46,11 @@ State awkward_state() {
     }
   }
   for (const std::string& name :
-       {std::string("value/../../etc/passwd"), std::string("/absolute"), std::string(".."), std::string("a[0:3]"),
-        std::string("a"), std::string("__metadata__"), std::string("quote\"back\\slash\nline"),
-        std::string("value/\xc3\xbc\xe4\xb8\xad\xf0\x9f\x98\x80"), std::string("blob"), std::string(4000, 'x')}) {
+       {std::string("value/../../etc/passwd"), std::string("/absolute"), std::string(".."),
+        std::string("a[0:3]"), std::string("a"), std::string("__metadata__"),
+        std::string("quote\"back\\slash\nline"),
+        std::string("value/\xc3\xbc\xe4\xb8\xad\xf0\x9f\x98\x80"), std::string("blob"),
+        std::string(4000, 'x')}) {
     state.emplace(name, random_tensor(kF32, {5}, ++seed));
   }
   state.emplace("empty blob", blob(""));
@@ -63,7 +76,8 @@ TEST(Sharded, AThousandTensors) {
   State state;
   std::mt19937 random(7);
   for (uint32_t i = 0; i < 1000; ++i) {
-    state.emplace("value/layers." + std::to_string(i), random_tensor(kF32, {static_cast<int64_t>(random() % 300), 3}, i));
+    state.emplace("value/layers." + std::to_string(i),
+                  random_tensor(kF32, {static_cast<int64_t>(random() % 300), 3}, i));
   }
   Cluster two("sharded", 2);
   ASSERT_FALSE(two.save(folder / "c", 5, state));
@@ -76,7 +90,8 @@ TEST(Sharded, AnyWorldReadsWhatAnyOtherWrote) {
     const TemporaryFolder folder;
     ASSERT_FALSE(Cluster("sharded", writers).save(folder / "c", 9, state));
     for (const int32_t readers : {1, 2, 3, 5}) {
-      EXPECT_TRUE(Cluster("sharded", readers).load(folder / "c") == state) << writers << " to " << readers;
+      EXPECT_TRUE(Cluster("sharded", readers).load(folder / "c") == state)
+          << writers << " to " << readers;
     }
   }
 }
@@ -90,14 +105,16 @@ TEST(Sharded, AnyRangeIsAssembled) {
   for (int64_t begin = 0; begin <= 101; begin += 5) {
     for (int64_t count = 0; begin + count <= 101; count += 7) {
       EXPECT_EQ(archive.get("w", state.at("w"), begin, count),
-                state.at("w").bytes.substr(static_cast<size_t>(2 * begin), static_cast<size_t>(2 * count)));
+                state.at("w").bytes.substr(static_cast<size_t>(2 * begin),
+                                           static_cast<size_t>(2 * count)));
     }
   }
 }
 
 TEST(Sharded, LargeTensorsGoThroughInChunks) {
   const TemporaryFolder folder;
-  const State state = {{"w", random_tensor(kF32, {3 << 20}, 3)}, {"v", random_tensor(kF32, {9}, 4)}};
+  const State state = {{"w", random_tensor(kF32, {3 << 20}, 3)},
+                       {"v", random_tensor(kF32, {9}, 4)}};
   ASSERT_FALSE(Cluster("sharded", 2).save(folder / "c", 1, state));
   EXPECT_TRUE(Cluster("sharded", 3).load(folder / "c") == state);
   EXPECT_NO_THROW(Cluster("sharded").rank(0).open(folder / "c").verify());
@@ -108,8 +125,9 @@ TEST(Sharded, ShardsAreAlignedSafetensorsFiles) {
   ASSERT_FALSE(Cluster("sharded").save(folder / "c", 1, small_state(1)));
   Cluster plain("safetensors");
   const auto archive = plain.rank(0).open(folder / "c/shard-00000-of-00001.safetensors");
-  EXPECT_EQ(archive.get("value/embedding.weight", small_state(1).at("value/embedding.weight"), 0, 20),
-            small_state(1).at("value/embedding.weight").bytes);
+  EXPECT_EQ(
+      archive.get("value/embedding.weight", small_state(1).at("value/embedding.weight"), 0, 20),
+      small_state(1).at("value/embedding.weight").bytes);
 }
 
 TEST(Sharded, StridedTensorsComeAndGo) {
@@ -143,11 +161,36 @@ TEST(Sharded, AStableTensorIsReadAtTheCommit) {
   std::vector<float> source(4, 1.0F);
   Cluster cluster("sharded");
   const auto archive = cluster.rank(0).begin(folder / "c", 1, {});
-  archive.put_at("w", Place({4}).c(), Tensor(source.data(), kF32, {4}, {CIUIC_DEVICE_CPU, 0}, CIUIC_TENSOR_STABLE).c());
+  archive.put_at("w", Place({4}).c(),
+                 Tensor(source.data(), kF32, {4}, {CIUIC_DEVICE_CPU, 0}, CIUIC_TENSOR_STABLE).c());
   archive.commit();
   std::vector<float> read(4);
-  cluster.rank(0).open(folder / "c").get_at("w", Place({4}).c(), Tensor(read.data(), kF32, {4}).c());
+  cluster.rank(0)
+      .open(folder / "c")
+      .get_at("w", Place({4}).c(), Tensor(read.data(), kF32, {4}).c());
   EXPECT_EQ(read, source);
+}
+
+TEST(Sharded, DeviceTensorsGoThroughTheTensorService) {
+  const TemporaryFolder folder;
+  Cluster cluster("sharded");
+  constexpr ciuic_device kDevice{CIUIC_DEVICE_CUDA, 0};
+  const ciuic_stream stream{sizeof(ciuic_stream), 0, kDevice, nullptr};
+  std::vector<float> source{1, 2, 3, 4};
+  {
+    const auto archive = cluster.rank(0).begin(folder / "c", 1, {});
+    archive.put_at("w", Place({4}).c(),
+                   Tensor(source.data(), kF32, {4}, kDevice, CIUIC_TENSOR_STABLE).c(), &stream);
+    EXPECT_EQ(cluster.rank(0).device_calls().copies, 1);
+    EXPECT_EQ(cluster.rank(0).device_calls().records, 1);
+    archive.commit();
+  }
+  std::vector<float> read(4);
+  cluster.rank(0)
+      .open(folder / "c")
+      .get_at("w", Place({4}).c(), Tensor(read.data(), kF32, {4}, kDevice).c(), &stream);
+  EXPECT_EQ(read, source);
+  EXPECT_EQ(cluster.rank(0).device_calls().copies, 2);
 }
 
 TEST(Sharded, ABoxThatIsARangeIsTakenAndAnotherRefused) {
@@ -192,7 +235,8 @@ TEST(Sharded, MissingElementsFailOnAllRanks) {
   const State state = small_state(1);
   const auto errors = Cluster("sharded", 2).run([&](Rank& rank) {
     const auto archive = rank.begin(folder / "c", 1, {});
-    archive.put("w", state.at("value/embedding.weight"), rank.rank() * 10, rank.rank() == 0 ? 9 : 10);
+    archive.put("w", state.at("value/embedding.weight"), rank.rank() * 10,
+                rank.rank() == 0 ? 9 : 10);
     archive.commit();
   });
   for (const auto& e : errors) {
@@ -208,12 +252,15 @@ TEST(Sharded, ElementsPutTwiceNameBothRanks) {
   const State state = small_state(1);
   const auto errors = Cluster("sharded", 2).run([&](Rank& rank) {
     const auto archive = rank.begin(folder / "c", 1, {});
-    archive.put("w", state.at("value/embedding.weight"), rank.rank() * 9, rank.rank() == 0 ? 10 : 11);
+    archive.put("w", state.at("value/embedding.weight"), rank.rank() * 9,
+                rank.rank() == 0 ? 10 : 11);
     archive.commit();
   });
   ASSERT_TRUE(errors[1]);
   EXPECT_EQ(errors[1]->code(), CIUIC_INVALID);
-  EXPECT_THAT(errors[1]->what(), HasSubstr("element 9 comes from shard-00000-of-00002.safetensors and from shard-00001"));
+  EXPECT_THAT(
+      errors[1]->what(),
+      HasSubstr("element 9 comes from shard-00000-of-00002.safetensors and from shard-00001"));
 }
 
 TEST(Sharded, WhatWasAnnouncedMustCome) {
@@ -229,13 +276,16 @@ TEST(Sharded, WhatWasAnnouncedMustCome) {
   };
   State less = announced;
   less.erase("moment/step");
-  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(less); }).what(), HasSubstr("moment/step was announced"));
+  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(less); }).what(),
+              HasSubstr("moment/step was announced"));
   State more = announced;
   more.emplace("value/more", random_tensor(kF32, {2}, 1));
-  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(more); }).what(), HasSubstr("value/more was put, but not"));
+  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(more); }).what(),
+              HasSubstr("value/more was put, but not"));
   State other = announced;
   other["moment/step"] = random_tensor(kF32, {}, 1);
-  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(other); }).what(), HasSubstr("got F32 [], announced at begin was I64 []"));
+  EXPECT_THAT(expect_error(CIUIC_INVALID, [&] { save(other); }).what(),
+              HasSubstr("got F32 [], announced at begin was I64 []"));
   EXPECT_TRUE(tree(folder.path()).empty());
 }
 
@@ -295,16 +345,21 @@ TEST(Sharded, GetRefusesWhatIsNotStored) {
   ASSERT_FALSE(Cluster("sharded").save(folder / "c", 1, small_state(1)));
   Cluster cluster("sharded");
   const auto archive = cluster.rank(0).open(folder / "c");
-  expect_error(CIUIC_NOT_FOUND, [&] { (void)archive.get("value/none", random_tensor(kF32, {1}, 1), 0, 1); });
+  expect_error(CIUIC_NOT_FOUND,
+               [&] { (void)archive.get("value/none", random_tensor(kF32, {1}, 1), 0, 1); });
   expect_error(CIUIC_NOT_FOUND, [&] { (void)archive.get_blob("none"); });
   expect_error(CIUIC_NOT_FOUND, [&] { archive.verify("none"); });
   expect_error(CIUIC_INVALID, [&] { (void)archive.get_blob("moment/step"); });
-  expect_error(CIUIC_INVALID, [&] { (void)archive.get("config.json", random_tensor(kU8, {17}, 1), 0, 17); });
-  expect_error(CIUIC_INVALID, [&] { (void)archive.get("moment/step", random_tensor(kF64, {}, 1), 0, 1); });
   expect_error(CIUIC_INVALID,
-               [&] { (void)archive.get("value/embedding.weight", random_tensor(kF32, {4, 5}, 1), 0, 20); });
+               [&] { (void)archive.get("config.json", random_tensor(kU8, {17}, 1), 0, 17); });
   expect_error(CIUIC_INVALID,
-               [&] { (void)archive.get("value/embedding.weight", random_tensor(kF32, {5, 4}, 1), 1, 20); });
+               [&] { (void)archive.get("moment/step", random_tensor(kF64, {}, 1), 0, 1); });
+  expect_error(CIUIC_INVALID, [&] {
+    (void)archive.get("value/embedding.weight", random_tensor(kF32, {4, 5}, 1), 0, 20);
+  });
+  expect_error(CIUIC_INVALID, [&] {
+    (void)archive.get("value/embedding.weight", random_tensor(kF32, {5, 4}, 1), 1, 20);
+  });
   expect_error(CIUIC_PRECONDITION, [&] { archive.commit(); });
 }
 
@@ -418,7 +473,8 @@ TEST(Sharded, TooLittleSpaceIsSaidBeforeAnythingIsWritten) {
   plan.set_space(1000);
   Cluster cluster("sharded", 2, &plan);
   for (const bool is_announced : {true, false}) {
-    const auto error = cluster.save(folder / "c", 1, {{"w", random_tensor(kF32, {1 << 20}, 1)}}, is_announced);
+    const auto error =
+        cluster.save(folder / "c", 1, {{"w", random_tensor(kF32, {1 << 20}, 1)}}, is_announced);
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), CIUIC_EXHAUSTED);
     EXPECT_THAT(error->what(), HasSubstr("needs "));
