@@ -22,28 +22,36 @@
 namespace ciuic::core {
 namespace {
 
-double scale_of(const at::Tensor& q_BTHd) { return 1.0 / std::sqrt(static_cast<double>(q_BTHd.size(3))); }
+double scale_of(const at::Tensor& q_BTHd) {
+  return 1.0 / std::sqrt(static_cast<double>(q_BTHd.size(3)));
+}
 
 at::Tensor heads_first(const at::Tensor& x_BTHd) { return x_BTHd.transpose(1, 2); }
 
-// Values as wide as queries, which the fused kernel asks for. Zeros change neither outputs nor gradients.
+// Values as wide as queries, which the fused kernel asks for. Zeros change neither outputs nor
+// gradients.
 at::Tensor widened(const at::Tensor& v_BTHd, int64_t width) {
-  return v_BTHd.size(3) == width ? v_BTHd : at::constant_pad_nd(v_BTHd, {0, width - v_BTHd.size(3)}, 0);
+  return v_BTHd.size(3) == width ? v_BTHd
+                                 : at::constant_pad_nd(v_BTHd, {0, width - v_BTHd.size(3)}, 0);
 }
 
-at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor* log_sum) {
+at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                         at::Tensor* log_sum) {
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_first(q), heads_first(k), heads_first(widened(v, q.size(3))), 0.0, /*is_causal=*/true, {}, scale_of(q));
+      heads_first(q), heads_first(k), heads_first(widened(v, q.size(3))), 0.0, /*is_causal=*/true,
+      {}, scale_of(q));
   *log_sum = lse;
   return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
 }
 
-AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape, const at::Tensor& dv_out) {
+AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape,
+                                 const at::Tensor& dv_out) {
   const int64_t width = tape.q_BTHd.size(3);
   const int64_t v_width = tape.v_BTHd.size(3);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       heads_first(widened(dout, width)), heads_first(tape.q_BTHd), heads_first(tape.k_BTHd),
-      heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)), tape.log_sum_BHT, 0.0,
+      heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)),
+      tape.log_sum_BHT, 0.0,
       /*is_causal=*/true, {}, scale_of(tape.q_BTHd));
   dv_out.copy_(heads_first(dv).narrow(3, 0, v_width));
   return {heads_first(dq).contiguous(), heads_first(dk).contiguous()};
@@ -53,28 +61,40 @@ AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& ta
 at::Tensor reference_scores(const at::Tensor& q, const at::Tensor& k) {
   const at::ScalarType dtype = kernels::accumulate_dtype(q.scalar_type());
   const at::Tensor scores =
-      at::matmul(heads_first(q).to(dtype), heads_first(k).to(dtype).transpose(2, 3)).mul(scale_of(q));
-  const at::Tensor future = at::triu(at::ones({q.size(1), q.size(1)}, q.options().dtype(at::kBool)), 1);
+      at::matmul(heads_first(q).to(dtype), heads_first(k).to(dtype).transpose(2, 3))
+          .mul(scale_of(q));
+  const at::Tensor future =
+      at::triu(at::ones({q.size(1), q.size(1)}, q.options().dtype(at::kBool)), 1);
   return scores.masked_fill(future, -std::numeric_limits<double>::infinity());
 }
 
-at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::Tensor* log_sum) {
+at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             at::Tensor* log_sum) {
   const at::Tensor scores = reference_scores(q, k);
   *log_sum = scores.logsumexp({3});
   const at::Tensor p = scores.sub(log_sum->unsqueeze(3)).exp();
-  return heads_first(at::matmul(p, heads_first(v).to(p.scalar_type()))).to(q.scalar_type()).contiguous();
+  return heads_first(at::matmul(p, heads_first(v).to(p.scalar_type())))
+      .to(q.scalar_type())
+      .contiguous();
 }
 
-// With P = softmax(S): dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = dS K; dK = dS^T Q.
-AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape, const at::Tensor& dv_out) {
-  const at::Tensor p = reference_scores(tape.q_BTHd, tape.k_BTHd).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
+// With P = softmax(S): dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = dS K; dK = dS^T
+// Q.
+AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape,
+                                     const at::Tensor& dv_out) {
+  const at::Tensor p =
+      reference_scores(tape.q_BTHd, tape.k_BTHd).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
   const auto wide = [&](const at::Tensor& x) { return heads_first(x).to(p.scalar_type()); };
   const at::Tensor d = wide(dout);
   const at::Tensor row_sum = d.mul(wide(tape.out_BTHd)).sum({3}, true);
   dv_out.copy_(heads_first(at::matmul(p.transpose(2, 3), d)));
-  const at::Tensor ds = p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum)).mul(scale_of(tape.q_BTHd));
-  const auto narrow = [&](const at::Tensor& x) { return heads_first(x).to(dout.scalar_type()).contiguous(); };
-  return {narrow(at::matmul(ds, wide(tape.k_BTHd))), narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd)))};
+  const at::Tensor ds = p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum))
+                            .mul(scale_of(tape.q_BTHd));
+  const auto narrow = [&](const at::Tensor& x) {
+    return heads_first(x).to(dout.scalar_type()).contiguous();
+  };
+  return {narrow(at::matmul(ds, wide(tape.k_BTHd))),
+          narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd)))};
 }
 
 }  // namespace
@@ -107,8 +127,8 @@ at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const
   return out;
 }
 
-AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape,
-                                     const at::Tensor& dv_BTHd) {
+AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd,
+                                     AttentionTape& tape, const at::Tensor& dv_BTHd) {
   const AttentionTape saved = std::exchange(tape, {});
   switch (path) {
     case AttentionPath::Blocked:

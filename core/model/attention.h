@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// Causal attention over heads whose values may be narrower than their queries and keys, as MLA's are.
+// Causal attention over heads whose values may be narrower than their queries and keys, as MLA's
+// are.
 //
-// Three ways to the same numbers: `Blocked` (own, CPU), `Fused` (LibTorch's flash attention for the CPU) and
-// `Reference` (plain products with all scores in memory). The first two never hold T x T scores.
-// Source: FlashAttention-2, arXiv:2307.08691, algorithms 1 and 2.
+// Three ways to the same numbers: `Blocked` (own, CPU), `Fused` (LibTorch's flash attention for the
+// CPU) and `Reference` (plain products with all scores in memory). The first two never hold T x T
+// scores. Source: FlashAttention-2, arXiv:2307.08691, algorithms 1 and 2.
 
 #include <cstdint>
 
@@ -28,13 +29,14 @@ struct AttentionGradient {
 AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v);
 
 /// softmax(q k^T / sqrt(dqk), causal) v -> [B, T, H, dv], contiguous.
-/// Inputs: last dimension contiguous, other strides free. Keeps its inputs in `tape` unless that is nullptr.
+/// Inputs: last dimension contiguous, other strides free. Keeps its inputs in `tape` unless that is
+/// nullptr.
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
                              const at::Tensor& v_BTHd, AttentionTape* tape);
 
-/// Empties the tape. dq and dk are contiguous; dv is written into `dv`, whose rows and heads may be apart, since MLA
-/// keeps values beside keys.
-AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd, AttentionTape& tape,
-                                     const at::Tensor& dv_BTHd);
+/// Empties the tape. dq and dk are contiguous; dv is written into `dv`, whose rows and heads may be
+/// apart, since MLA keeps values beside keys.
+AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd,
+                                     AttentionTape& tape, const at::Tensor& dv_BTHd);
 
 }  // namespace ciuic::core

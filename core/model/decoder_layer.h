@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// One layer: h = x + attention(norm(x));  y = h + feed_forward(norm(h)), where the feed-forward block is a dense SwiGLU
-// in the first layers and a mixture of experts in the others.
+// One layer: h = x + attention(norm(x));  y = h + feed_forward(norm(h)), where the feed-forward
+// block is a dense SwiGLU in the first layers and a mixture of experts in the others.
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@
 
 namespace ciuic::core {
 
-/// What one layer's backward needs from its forward. Opaque to the trainer, who keeps one per layer and micro-batch
-/// in flight.
+/// What one layer's backward needs from its forward. Opaque to the trainer, who keeps one per layer
+/// and micro-batch in flight.
 struct LayerTape {
   at::Tensor x_ND, x_rstd_N;
   LatentAttentionTape attention;
@@ -35,11 +35,12 @@ class DecoderLayer final {
  public:
   DecoderLayer(const ModelConfig& config, int64_t layer);
 
-  /// `weights`: input_layernorm, those of LatentAttention, post_attention_layernorm, those of the feed-forward block.
-  /// `bias` and `loads` as in MixtureOfExperts; undefined in dense layers.
-  at::Tensor forward(Bindings weights, const at::Tensor& x_BTD, const Rotary& rotary, const at::Tensor& bias_E,
-                     const at::Tensor& loads_E, LayerTape* tape) const;
-  at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const Rotary& rotary, LayerTape& tape) const;
+  /// `weights`: input_layernorm, those of LatentAttention, post_attention_layernorm, those of the
+  /// feed-forward block. `bias` and `loads` as in MixtureOfExperts; undefined in dense layers.
+  at::Tensor forward(Bindings weights, const at::Tensor& x_BTD, const Rotary& rotary,
+                     const at::Tensor& bias_E, const at::Tensor& loads_E, LayerTape* tape) const;
+  at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const Rotary& rotary,
+                      LayerTape& tape) const;
 
   [[nodiscard]] bool is_mixture() const { return mixture_.has_value(); }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// Where each (token, choice) pair goes when tokens are sorted by expert: the index arithmetic of a mixture of experts.
+// Where each (token, choice) pair goes when tokens are sorted by expert: the index arithmetic of a
+// mixture of experts.
 //
-// A stable counting sort, so rows of one expert keep the order of their tokens. Each expert's group of rows is rounded
-// up to a multiple (see MixtureOfExperts::row_multiple); rows that hold no token have token -1.
+// A stable counting sort, so rows of one expert keep the order of their tokens. Each expert's group
+// of rows is rounded up to a multiple (see MixtureOfExperts::row_multiple); rows that hold no token
+// have token -1.
 
 #include <cstdint>
 #include <vector>
@@ -20,7 +22,9 @@ struct ExpertPlan {
   at::Tensor row_of_choice_NK;   // int32; on the device
 
   [[nodiscard]] int64_t num_rows() const { return offsets.back(); }
-  [[nodiscard]] int64_t group_rows(int64_t expert) const { return offsets[expert + 1] - offsets[expert]; }
+  [[nodiscard]] int64_t group_rows(int64_t expert) const {
+    return offsets[expert + 1] - offsets[expert];
+  }
 };
 
 /// experts: int32 [N, K]. On other devices than the CPU this copies it to the host, once per layer.

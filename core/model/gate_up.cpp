@@ -23,13 +23,18 @@ at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
 }  // namespace
 
 GateUp::GateUp(const Bound& gate, const Bound& up)
-    : gate_(gate), up_(up), width_(gate.value.size(0)), joint_{joined(gate.value, up.value), {}, gate.overwrite} {
+    : gate_(gate),
+      up_(up),
+      width_(gate.value.size(0)),
+      joint_{joined(gate.value, up.value), {}, gate.overwrite} {
   if (gate.overwrite == up.overwrite) {
     joint_.grad = joined(gate.grad, up.grad);
   }
 }
 
-at::Tensor GateUp::empty_output(int64_t rows) const { return at::empty({rows, 2 * width_}, gate_.value.options()); }
+at::Tensor GateUp::empty_output(int64_t rows) const {
+  return at::empty({rows, 2 * width_}, gate_.value.options());
+}
 
 void GateUp::forward_out(const at::Tensor& out, const at::Tensor& x) const {
   if (joint_.value.defined()) {

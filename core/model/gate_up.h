@@ -3,8 +3,8 @@
 
 // The two projections that open a SwiGLU, as one.
 //
-// Their results lie side by side, [rows, 2I]. In a flat bucket up_proj follows gate_proj, so both are one [2I, D]
-// matrix and take one product; where a sharding puts them elsewhere, they take two.
+// Their results lie side by side, [rows, 2I]. In a flat bucket up_proj follows gate_proj, so both
+// are one [2I, D] matrix and take one product; where a sharding puts them elsewhere, they take two.
 
 #include <cstdint>
 

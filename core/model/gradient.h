@@ -3,9 +3,10 @@
 
 // How a layer meets its parameters, and the one place where parameter gradients are written.
 //
-// The sharding plugin hands out views for the time of a bind. A gradient view is either added to, or, where `overwrite`
-// is set, holds garbage and must be written in full: products then run with beta = 0 straight into the view, so nothing
-// is zeroed in advance and nothing is copied afterwards.
+// The sharding plugin hands out views for the time of a bind. A gradient view is either added to,
+// or, where `overwrite` is set, holds garbage and must be written in full: products then run with
+// beta = 0 straight into the view, so nothing is zeroed in advance and nothing is copied
+// afterwards.
 
 #include <cstdint>
 #include <span>

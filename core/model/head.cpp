@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
+
 #include <ciuic/error.hpp>
 
 #include "core/model/kernels/cross_entropy.h"
@@ -18,7 +19,8 @@ constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 enum Weight { kNorm, kHead };
 
-// Targets on the host, counted and checked: an index outside the vocabulary would read past the logits.
+// Targets on the host, counted and checked: an index outside the vocabulary would read past the
+// logits.
 int64_t count_targets(const at::Tensor& targets_N, int64_t vocab_size) {
   const at::Tensor host = targets_N.cpu();
   const auto* target = host.const_data_ptr<int64_t>();
@@ -28,9 +30,10 @@ int64_t count_targets(const at::Tensor& targets_N, int64_t vocab_size) {
       continue;
     }
     if (target[n] < 0 || target[n] >= vocab_size) {
-      throw Error(CIUIC_INVALID, "model: target token " + std::to_string(target[n]) + " at position " +
-                                     std::to_string(n) + ", expected 0 to " + std::to_string(vocab_size - 1) +
-                                     " (vocab_size) or -100 for none; tokenizer and model do not fit");
+      throw Error(CIUIC_INVALID,
+                  "model: target token " + std::to_string(target[n]) + " at position " +
+                      std::to_string(n) + ", expected 0 to " + std::to_string(vocab_size - 1) +
+                      " (vocab_size) or -100 for none; tokenizer and model do not fit");
     }
     ++count;
   }
@@ -39,21 +42,23 @@ int64_t count_targets(const at::Tensor& targets_N, int64_t vocab_size) {
 
 double sum_of(const at::Tensor& losses_N) { return losses_N.sum(at::kDouble).item<double>(); }
 
-// The gradient of the head is written once and then added to: chunks after the first never overwrite.
+// The gradient of the head is written once and then added to: chunks after the first never
+// overwrite.
 Bound for_chunk(const Bound& head, bool is_first) {
   return {head.value, head.grad, head.overwrite && is_first};
 }
 
 }  // namespace
 
-Head::Head(const ModelConfig& config) : epsilon_(config.rms_norm_eps), vocab_size_(config.vocab_size) {}
+Head::Head(const ModelConfig& config)
+    : epsilon_(config.rms_norm_eps), vocab_size_(config.vocab_size) {}
 
 int64_t Head::chunk_tokens(int64_t element_bytes) const {
   return std::max<int64_t>(64, kChunkBytes / (vocab_size_ * element_bytes) / 64 * 64);
 }
 
-HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden, const at::Tensor& targets,
-                                     double seed) const {
+HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
+                                     const at::Tensor& targets, double seed) const {
   const at::Tensor x_ND = hidden.flatten(0, -2);
   const at::Tensor targets_N = targets.flatten().contiguous();
   HeadGradient out{0, count_targets(targets_N, vocab_size_), at::empty_like(hidden)};
@@ -66,12 +71,14 @@ HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
     const int64_t count = std::min(chunk, rows - first);
     const at::Tensor normed = normed_ND.narrow(0, first, count);
     const at::Tensor logits = product(normed, weights[kHead].value.t());
-    out.loss_sum += sum_of(kernels::cross_entropy_backward_(logits, targets_N.narrow(0, first, count), seed));
+    out.loss_sum +=
+        sum_of(kernels::cross_entropy_backward_(logits, targets_N.narrow(0, first, count), seed));
     accumulate_product(for_chunk(weights[kHead], first == 0), logits, normed);
     product_out(dnormed_ND.narrow(0, first, count), logits, weights[kHead].value);
   }
-  accumulate(weights[kNorm], kernels::rms_norm_backward_out(out.dhidden.flatten(0, -2), dnormed_ND, x_ND, rstd_N,
-                                                            weights[kNorm].value, {}));
+  accumulate(weights[kNorm],
+             kernels::rms_norm_backward_out(out.dhidden.flatten(0, -2), dnormed_ND, x_ND, rstd_N,
+                                            weights[kNorm].value, {}));
   return out;
 }
 
@@ -90,7 +97,8 @@ HeadLoss Head::loss(Bindings weights, const at::Tensor& hidden, const at::Tensor
 }
 
 at::Tensor Head::logits(Bindings weights, const at::Tensor& hidden) const {
-  const at::Tensor normed_ND = kernels::rms_norm(hidden.flatten(0, -2), weights[kNorm].value, epsilon_).y_ND;
+  const at::Tensor normed_ND =
+      kernels::rms_norm(hidden.flatten(0, -2), weights[kNorm].value, epsilon_).y_ND;
   std::vector<int64_t> shape(hidden.sizes().begin(), hidden.sizes().end());
   shape.back() = vocab_size_;
   return product(normed_ND, weights[kHead].value.t()).view(shape);

@@ -3,9 +3,9 @@
 
 // The last unit: final norm, output head and cross entropy.
 //
-// The loss walks over chunks of tokens: a chunk's logits are computed in the compute dtype, turned into their own
-// gradient in place, and used up, so logits never exist for all tokens and never in a second copy.
-// Shapes: N tokens, D hidden, V vocabulary.
+// The loss walks over chunks of tokens: a chunk's logits are computed in the compute dtype, turned
+// into their own gradient in place, and used up, so logits never exist for all tokens and never in
+// a second copy. Shapes: N tokens, D hidden, V vocabulary.
 
 #include <cstdint>
 
@@ -34,10 +34,10 @@ class Head final {
  public:
   explicit Head(const ModelConfig& config);
 
-  /// `weights`: model.norm [D], lm_head [V, D]. hidden: [..., D]; targets: int64, the leading shape of hidden.
-  /// Throws: InvalidArgument for a target outside the vocabulary.
-  HeadGradient loss_and_backward(Bindings weights, const at::Tensor& hidden, const at::Tensor& targets,
-                                 double seed) const;
+  /// `weights`: model.norm [D], lm_head [V, D]. hidden: [..., D]; targets: int64, the leading shape
+  /// of hidden. Throws: InvalidArgument for a target outside the vocabulary.
+  HeadGradient loss_and_backward(Bindings weights, const at::Tensor& hidden,
+                                 const at::Tensor& targets, double seed) const;
   HeadLoss loss(Bindings weights, const at::Tensor& hidden, const at::Tensor& targets) const;
   /// [..., V]
   at::Tensor logits(Bindings weights, const at::Tensor& hidden) const;

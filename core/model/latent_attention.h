@@ -4,8 +4,8 @@
 // Multi-head latent attention (MLA): queries and keys/values are projected through small latents.
 //
 //   q    = q_b(norm(q_a(x)))                 per head [nope | rope]
-//   c, r = split(kv_a(x));  kv = kv_b(norm(c))  per head [k_nope | v];  k = [k_nope | rope(r)], r shared by all heads
-//   y    = residual + o(softmax(q k^T / sqrt(dqk), causal) v)
+//   c, r = split(kv_a(x));  kv = kv_b(norm(c))  per head [k_nope | v];  k = [k_nope | rope(r)], r
+//   shared by all heads y    = residual + o(softmax(q k^T / sqrt(dqk), causal) v)
 //
 // Source: DeepSeek-V2, arXiv:2405.04434, section 2.1.3 and appendix C.
 // Shapes: B batch, T tokens, N = B*T, D hidden, H heads, Q query latent, C key/value latent.
@@ -24,7 +24,8 @@ namespace ciuic::core {
 struct LatentAttentionTape {
   at::Tensor x_ND;
   at::Tensor query_latent_NQ, query_latent_rstd_N, query_latent_normed_NQ;
-  at::Tensor kv_latent_rope_NC, kv_latent_rstd_N, kv_latent_normed_NC;  // the first is [N, C + rope]
+  at::Tensor kv_latent_rope_NC, kv_latent_rstd_N,
+      kv_latent_normed_NC;  // the first is [N, C + rope]
   AttentionTape attention;
 };
 
@@ -34,13 +35,13 @@ class LatentAttention final {
 
   explicit LatentAttention(const ModelConfig& config);
 
-  /// `weights`: q_a_proj, q_a_layernorm, q_b_proj, kv_a_proj_with_mqa, kv_a_layernorm, kv_b_proj, o_proj.
-  /// `x` is the normed input of the block, rows ordered by sequence, then position.
-  at::Tensor forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND, int64_t num_sequences,
-                     const Rotary& rotary, LatentAttentionTape* tape) const;
+  /// `weights`: q_a_proj, q_a_layernorm, q_b_proj, kv_a_proj_with_mqa, kv_a_layernorm, kv_b_proj,
+  /// o_proj. `x` is the normed input of the block, rows ordered by sequence, then position.
+  at::Tensor forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
+                     int64_t num_sequences, const Rotary& rotary, LatentAttentionTape* tape) const;
   /// Returns dx (the residual's gradient is dy itself). Empties the tape.
-  at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, int64_t num_sequences, const Rotary& rotary,
-                      LatentAttentionTape& tape) const;
+  at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, int64_t num_sequences,
+                      const Rotary& rotary, LatentAttentionTape& tape) const;
 
  private:
   int64_t num_heads_, nope_dim_, rope_dim_, v_dim_, kv_latent_dim_;

@@ -3,10 +3,11 @@
 
 // The mixture of experts: y = residual + shared(x) + sum_k w_k expert_k(x).
 //
-// Tokens are sorted by expert, gathered once, and meet each expert in one product per projection; no loop runs over
-// tokens. What comes back is summed per token in the order of its choices, so the bits do not depend on timing.
-// Source: DeepSeekMoE, arXiv:2401.06066, section 3; DeepSeek-V3, arXiv:2412.19437, equation 12.
-// Shapes: N tokens, D hidden, I expert width, E experts, K per token, R gathered rows.
+// Tokens are sorted by expert, gathered once, and meet each expert in one product per projection;
+// no loop runs over tokens. What comes back is summed per token in the order of its choices, so the
+// bits do not depend on timing. Source: DeepSeekMoE, arXiv:2401.06066, section 3; DeepSeek-V3,
+// arXiv:2412.19437, equation 12. Shapes: N tokens, D hidden, I expert width, E experts, K per
+// token, R gathered rows.
 
 #include <cstdint>
 
@@ -32,14 +33,17 @@ class MixtureOfExperts final {
  public:
   explicit MixtureOfExperts(const ModelConfig& config);
 
-  /// `weights`: gate, then gate_proj, up_proj, down_proj of each expert, then of the shared experts (if any).
-  /// `loads`: int64 [E] on the CPU, to which this call's token counts are added; undefined: not counted.
-  at::Tensor forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND, const at::Tensor& bias_E,
-                     const at::Tensor& loads_E, MixtureTape* tape) const;
-  /// Returns dx (the residual's gradient is dy itself). Experts without tokens get zeros where views must be written.
+  /// `weights`: gate, then gate_proj, up_proj, down_proj of each expert, then of the shared experts
+  /// (if any). `loads`: int64 [E] on the CPU, to which this call's token counts are added;
+  /// undefined: not counted.
+  at::Tensor forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
+                     const at::Tensor& bias_E, const at::Tensor& loads_E, MixtureTape* tape) const;
+  /// Returns dx (the residual's gradient is dy itself). Experts without tokens get zeros where
+  /// views must be written.
   at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, MixtureTape& tape) const;
 
-  /// Rows that each expert's group is rounded up to. 32 in bf16: a new row count costs oneDNN a compilation.
+  /// Rows that each expert's group is rounded up to. 32 in bf16: a new row count costs oneDNN a
+  /// compilation.
   static int64_t row_multiple(at::ScalarType dtype);
 
  private:

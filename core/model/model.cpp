@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
+
 #include <ciuic/error.hpp>
 
 #include "core/model/kernels/dtypes.h"
@@ -27,7 +28,8 @@ ModelConfig checked(ModelConfig config) {
   return config;
 }
 
-std::vector<std::pair<int64_t, int64_t>> ranges_by_unit(const std::vector<ParameterSpec>& parameters, int64_t units) {
+std::vector<std::pair<int64_t, int64_t>> ranges_by_unit(
+    const std::vector<ParameterSpec>& parameters, int64_t units) {
   std::vector<std::pair<int64_t, int64_t>> ranges(units);
   for (int64_t i = 0, unit = 0; unit < units; ++unit) {
     ranges[unit].first = i;
@@ -61,7 +63,8 @@ Model::Model(ModelConfig config, at::ScalarType activation, at::Device device)
       parameters_(parameter_specs(config_)),
       unit_ranges_(ranges_by_unit(parameters_, num_units())),
       head_(config_),
-      rotary_(config_.qk_rope_head_dim, config_.rope_theta, kernels::accumulate_dtype(activation), device) {
+      rotary_(config_.qk_rope_head_dim, config_.rope_theta, kernels::accumulate_dtype(activation),
+              device) {
   for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
     layers_.emplace_back(config_, layer);
   }
@@ -87,17 +90,20 @@ at::Tensor Model::embed(Bindings unit, const at::Tensor& tokens_BT) {
       .view({tokens_BT.size(0), tokens_BT.size(1), config_.hidden_size});
 }
 
-void Model::embed_backward(Bindings unit, const at::Tensor& tokens_BT, const at::Tensor& dhidden_BTD) {
+void Model::embed_backward(Bindings unit, const at::Tensor& tokens_BT,
+                           const at::Tensor& dhidden_BTD) {
   const c10::InferenceMode no_tape;
   check_bindings(0, unit);
   check_tokens(tokens_BT, config_.vocab_size);
   if (unit[0].grad.defined()) {
     accumulate_nothing(unit[0]);  // zeros, if need be: most rows get no token
-    kernels::add_rows_at_(unit[0].grad, tokens_BT.flatten().contiguous(), dhidden_BTD.flatten(0, 1));
+    kernels::add_rows_at_(unit[0].grad, tokens_BT.flatten().contiguous(),
+                          dhidden_BTD.flatten(0, 1));
   }
 }
 
-at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD, LayerTape* tape, Mode mode) {
+at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
+                          LayerTape* tape, Mode mode) {
   const c10::InferenceMode no_tape;
   check_bindings(unit, bindings);
   const int64_t layer = unit - 1;
@@ -112,21 +118,24 @@ at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hid
   return block.forward(bindings, hidden_BTD, rotary_for(hidden_BTD.size(1)), bias, loads, tape);
 }
 
-at::Tensor Model::backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD, LayerTape& tape) {
+at::Tensor Model::backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
+                           LayerTape& tape) {
   const c10::InferenceMode no_tape;
   check_bindings(unit, bindings);
   TORCH_CHECK(!tape.is_empty(), "Model::backward: the tape of unit ", unit, " is empty");
-  return layers_.at(unit - 1).backward(bindings, dhidden_BTD, rotary_for(dhidden_BTD.size(1)), tape);
+  return layers_.at(unit - 1).backward(bindings, dhidden_BTD, rotary_for(dhidden_BTD.size(1)),
+                                       tape);
 }
 
-HeadGradient Model::head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD, const at::Tensor& targets_BT,
-                                           double seed) {
+HeadGradient Model::head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD,
+                                           const at::Tensor& targets_BT, double seed) {
   const c10::InferenceMode no_tape;
   check_bindings(head_unit(), unit);
   return head_.loss_and_backward(unit, hidden_BTD, targets_BT, seed);
 }
 
-HeadLoss Model::head_loss(Bindings unit, const at::Tensor& hidden_BTD, const at::Tensor& targets_BT) {
+HeadLoss Model::head_loss(Bindings unit, const at::Tensor& hidden_BTD,
+                          const at::Tensor& targets_BT) {
   const c10::InferenceMode no_tape;
   check_bindings(head_unit(), unit);
   return head_.loss(unit, hidden_BTD, targets_BT);
@@ -160,23 +169,26 @@ std::vector<std::pair<std::string, at::Tensor>> Model::expert_biases() const {
 
 void Model::check_bindings(int64_t unit, Bindings bindings) const {
   const std::span<const ParameterSpec> specs = unit_parameters(unit);
-  TORCH_CHECK(bindings.size() == specs.size(), "Model: unit ", unit, " has ", specs.size(), " parameters, got ",
-              bindings.size());
+  TORCH_CHECK(bindings.size() == specs.size(), "Model: unit ", unit, " has ", specs.size(),
+              " parameters, got ", bindings.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     const Bound& bound = bindings[i];
-    const bool fits = bound.value.defined() && bound.value.sizes() == at::IntArrayRef(specs[i].shape) &&
+    const bool fits = bound.value.defined() &&
+                      bound.value.sizes() == at::IntArrayRef(specs[i].shape) &&
                       bound.value.is_contiguous() &&
                       (!bound.grad.defined() ||
                        (bound.grad.sizes() == bound.value.sizes() && bound.grad.is_contiguous()));
-    TORCH_CHECK(fits, "Model: the binding of ", specs[i].name, " does not have the parameter's shape, contiguous");
+    TORCH_CHECK(fits, "Model: the binding of ", specs[i].name,
+                " does not have the parameter's shape, contiguous");
   }
 }
 
 Rotary& Model::rotary_for(int64_t num_positions) {
   if (num_positions > config_.max_position_embeddings) {
-    throw Error(CIUIC_INVALID, "model: a sequence of " + std::to_string(num_positions) + " tokens, expected at most " +
-                                   std::to_string(config_.max_position_embeddings) +
-                                   " (max_position_embeddings); shorten data.sequence_tokens or raise it");
+    throw Error(CIUIC_INVALID,
+                "model: a sequence of " + std::to_string(num_positions) +
+                    " tokens, expected at most " + std::to_string(config_.max_position_embeddings) +
+                    " (max_position_embeddings); shorten data.sequence_tokens or raise it");
   }
   rotary_.reserve(num_positions);
   return rotary_;

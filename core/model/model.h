@@ -3,13 +3,15 @@
 
 // A DeepSeek-V3 model as a row of units with explicit forward and backward.
 //
-// The trainer walks the units: bind, forward, drop; then in reverse bind, backward, reduce, drop. Parameters arrive with
-// each call (gradient.h), what backward needs waits in a tape that the caller keeps, and there is no autograd: every
-// call runs under c10::InferenceMode, which the functions here switch on themselves.
+// The trainer walks the units: bind, forward, drop; then in reverse bind, backward, reduce, drop.
+// Parameters arrive with each call (gradient.h), what backward needs waits in a tape that the
+// caller keeps, and there is no autograd: every call runs under c10::InferenceMode, which the
+// functions here switch on themselves.
 //
 //   unit 0       embed            -> hidden [B, T, D]
 //   unit 1..L    forward/backward    hidden -> hidden
-//   unit L+1     head_loss*          hidden -> loss (final norm, head, cross entropy; never all logits at once)
+//   unit L+1     head_loss*          hidden -> loss (final norm, head, cross entropy; never all
+//   logits at once)
 //
 // Numerics follow transformers' DeepseekV3ForCausalLM; see docs/numerics.md.
 // Threads: one call at a time per model. Same inputs and thread count give the same bits.
@@ -38,8 +40,9 @@ enum class Mode { Train, Evaluate };
 
 class Model final {
  public:
-  /// `activation`: dtype of hidden states and of the bound matrices; f32, bf16 or f64. Norm weights and router
-  /// weights may be bound in f32 beside bf16. Throws: InvalidConfig, with all of problems(config).
+  /// `activation`: dtype of hidden states and of the bound matrices; f32, bf16 or f64. Norm weights
+  /// and router weights may be bound in f32 beside bf16. Throws: InvalidConfig, with all of
+  /// problems(config).
   Model(ModelConfig config, at::ScalarType activation, at::Device device);
   ~Model();
 
@@ -49,30 +52,35 @@ class Model final {
   [[nodiscard]] std::span<const ParameterSpec> parameters() const { return parameters_; }
   [[nodiscard]] std::span<const ParameterSpec> unit_parameters(int64_t unit) const;
 
-  /// Unit 0. tokens: int64 [B, T] -> [B, T, D]. Throws: InvalidArgument for a token outside the vocabulary.
+  /// Unit 0. tokens: int64 [B, T] -> [B, T, D]. Throws: InvalidArgument for a token outside the
+  /// vocabulary.
   at::Tensor embed(Bindings unit, const at::Tensor& tokens_BT);
   /// Adds the rows of `dhidden` in the order of the tokens.
   void embed_backward(Bindings unit, const at::Tensor& tokens_BT, const at::Tensor& dhidden_BTD);
 
   /// Units 1..L. `tape` keeps what backward needs; nullptr when there will be none.
-  at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD, LayerTape* tape, Mode mode);
-  /// Returns the gradient of the unit's input, accumulates those of its parameters and empties the tape on the way.
-  at::Tensor backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD, LayerTape& tape);
+  at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD, LayerTape* tape,
+                     Mode mode);
+  /// Returns the gradient of the unit's input, accumulates those of its parameters and empties the
+  /// tape on the way.
+  at::Tensor backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
+                      LayerTape& tape);
 
-  /// Unit L+1. targets: int64 [B, T], kIgnoredTarget for positions without one. `seed` is d(objective)/d(loss of one
-  /// token), for example loss_scale / tokens_in_global_batch.
-  HeadGradient head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD, const at::Tensor& targets_BT,
-                                      double seed);
+  /// Unit L+1. targets: int64 [B, T], kIgnoredTarget for positions without one. `seed` is
+  /// d(objective)/d(loss of one token), for example loss_scale / tokens_in_global_batch.
+  HeadGradient head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD,
+                                      const at::Tensor& targets_BT, double seed);
   HeadLoss head_loss(Bindings unit, const at::Tensor& hidden_BTD, const at::Tensor& targets_BT);
   /// [B, T, V] in the activation dtype. Pass a slice of hidden for the last position only.
   at::Tensor head_logits(Bindings unit, const at::Tensor& hidden_BTD);
 
-  /// Tokens sent to each expert by Mode::Train forwards since the last reset: int64 [num_moe_layers, E], on the CPU,
-  /// contiguous. Sum it over the ranks in place, then call update_expert_bias.
+  /// Tokens sent to each expert by Mode::Train forwards since the last reset: int64
+  /// [num_moe_layers, E], on the CPU, contiguous. Sum it over the ranks in place, then call
+  /// update_expert_bias.
   [[nodiscard]] at::Tensor expert_loads() const { return expert_loads_; }
   void reset_expert_loads();
-  /// b += rate * sign(mean(load) - load), once per optimizer step, with loads summed over all ranks.
-  /// Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2.
+  /// b += rate * sign(mean(load) - load), once per optimizer step, with loads summed over all
+  /// ranks. Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2.
   void update_expert_bias(const at::Tensor& loads_ME, double rate);
 
   /// The router biases by their names in a file, f32 [E] each: views, so a load copies into them.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+
 #include <ciuic/error.hpp>
 
 namespace ciuic::core {
@@ -19,7 +20,8 @@ constexpr auto kFields = std::to_array<Config::Field>({
     {"bos_token_id", &Config::bos_token_id, "Token that begins a text."},
     {"dtype", &Config::dtype, "Dtype that exported weights are meant for."},
     {"eos_token_id", &Config::eos_token_id, "Token that ends a text."},
-    {"first_k_dense_replace", &Config::first_k_dense_replace, "Layers at the start with a dense MLP instead of experts."},
+    {"first_k_dense_replace", &Config::first_k_dense_replace,
+     "Layers at the start with a dense MLP instead of experts."},
     {"hidden_act", &Config::hidden_act, "Activation of the MLPs. Only silu."},
     {"hidden_size", &Config::hidden_size, "Width of the residual stream."},
     {"initializer_range", &Config::initializer_range, "Standard deviation of initial weights."},
@@ -36,18 +38,25 @@ constexpr auto kFields = std::to_array<Config::Field>({
     {"num_attention_heads", &Config::num_attention_heads, "Attention heads."},
     {"num_experts_per_tok", &Config::num_experts_per_tok, "Routed experts per token."},
     {"num_hidden_layers", &Config::num_hidden_layers, "Layers."},
-    {"num_key_value_heads", &Config::num_key_value_heads, "Equal to num_attention_heads in this architecture."},
-    {"num_nextn_predict_layers", &Config::num_nextn_predict_layers, "Multi-token-prediction layers. Only 0."},
+    {"num_key_value_heads", &Config::num_key_value_heads,
+     "Equal to num_attention_heads in this architecture."},
+    {"num_nextn_predict_layers", &Config::num_nextn_predict_layers,
+     "Multi-token-prediction layers. Only 0."},
     {"pad_token_id", &Config::pad_token_id, "Token that fills rows; not used in training."},
     {"q_lora_rank", &Config::q_lora_rank, "Width of the latent that queries come from."},
-    {"qk_nope_head_dim", &Config::qk_nope_head_dim, "Query and key width per head without position."},
-    {"qk_rope_head_dim", &Config::qk_rope_head_dim, "Query and key width per head that is rotated by position."},
-    {"rms_norm_eps", &Config::rms_norm_eps, "Epsilon of the layer norms; the latent norms always use 1e-6."},
+    {"qk_nope_head_dim", &Config::qk_nope_head_dim,
+     "Query and key width per head without position."},
+    {"qk_rope_head_dim", &Config::qk_rope_head_dim,
+     "Query and key width per head that is rotated by position."},
+    {"rms_norm_eps", &Config::rms_norm_eps,
+     "Epsilon of the layer norms; the latent norms always use 1e-6."},
     {"rope_interleave", &Config::rope_interleave, "Rotary pairs are adjacent elements. Only true."},
     {"rope_theta", &Config::rope_theta, "Base of the rotary frequencies."},
-    {"routed_scaling_factor", &Config::routed_scaling_factor, "Factor on the routed experts' weights."},
+    {"routed_scaling_factor", &Config::routed_scaling_factor,
+     "Factor on the routed experts' weights."},
     {"scoring_func", &Config::scoring_func, "Turns router logits into scores. Only sigmoid."},
-    {"tie_word_embeddings", &Config::tie_word_embeddings, "One matrix for embedding and head. Only false."},
+    {"tie_word_embeddings", &Config::tie_word_embeddings,
+     "One matrix for embedding and head. Only false."},
     {"topk_group", &Config::topk_group, "Groups that a token's experts may come from."},
     {"topk_method", &Config::topk_method, "How experts are chosen. Only noaux_tc."},
     {"use_cache", &Config::use_cache, "For generation in other tools; no effect here."},
@@ -57,10 +66,29 @@ constexpr auto kFields = std::to_array<Config::Field>({
 
 // Keys that tools write into config.json and that change nothing about the model. Sorted.
 constexpr auto kBookkeeping = std::to_array<std::string_view>({
-    "_attn_implementation", "_attn_implementation_autoset", "_experts_implementation", "_name_or_path", "architectures",
-    "auto_map", "aux_loss_alpha", "chunk_size_feed_forward", "ep_size", "head_dim", "id2label", "is_encoder_decoder",
-    "label2id", "num_local_experts", "output_attentions", "output_hidden_states", "pretraining_tp", "problem_type",
-    "qk_head_dim", "return_dict", "seq_aux", "torch_dtype", "transformers_version",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_experts_implementation",
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "aux_loss_alpha",
+    "chunk_size_feed_forward",
+    "ep_size",
+    "head_dim",
+    "id2label",
+    "is_encoder_decoder",
+    "label2id",
+    "num_local_experts",
+    "output_attentions",
+    "output_hidden_states",
+    "pretraining_tp",
+    "problem_type",
+    "qk_head_dim",
+    "return_dict",
+    "seq_aux",
+    "torch_dtype",
+    "transformers_version",
 });
 
 std::string mismatch(std::string_view name, const Json& value, std::string_view expected) {
@@ -126,8 +154,10 @@ Json as_json(const T& value) {
   return Json(value);
 }
 
-// `rope_parameters` (transformers >= 5) and `rope_scaling` (before): objects, or null for plain rotary angles.
-void read_rope(ModelConfig& config, const Json& rope, std::string_view key, std::vector<std::string>& wrong) {
+// `rope_parameters` (transformers >= 5) and `rope_scaling` (before): objects, or null for plain
+// rotary angles.
+void read_rope(ModelConfig& config, const Json& rope, std::string_view key,
+               std::vector<std::string>& wrong) {
   if (rope.is_null()) {
     return;
   }
@@ -156,14 +186,16 @@ void read_rope(ModelConfig& config, const Json& rope, std::string_view key, std:
 }  // namespace
 
 std::string_view ModelConfig::Field::type_name() const {
-  constexpr std::array<std::string_view, 5> kNames = {"integer", "number", "boolean", "string", "integer or null"};
+  constexpr std::array<std::string_view, 5> kNames = {"integer", "number", "boolean", "string",
+                                                      "integer or null"};
   return kNames[member.index()];
 }
 
 std::span<const ModelConfig::Field> ModelConfig::fields() { return kFields; }
 
 const ModelConfig::Field* ModelConfig::find_field(std::string_view name) {
-  const auto* found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& f) { return f.name == name; });
+  const auto* found =
+      std::find_if(kFields.begin(), kFields.end(), [&](const Field& f) { return f.name == name; });
   return found == kFields.end() ? nullptr : found;
 }
 
@@ -172,14 +204,16 @@ std::optional<std::string> ModelConfig::set(std::string_view name, const Json& v
   if (field == nullptr) {
     return std::string(name) + ": no such field of a deepseek_v3 model";
   }
-  const bool fits = std::visit([&](auto member) { return assign(this->*member, value); }, field->member);
+  const bool fits =
+      std::visit([&](auto member) { return assign(this->*member, value); }, field->member);
   return fits ? std::nullopt : std::optional(mismatch(name, value, field->type_name()));
 }
 
 Json ModelConfig::to_json() const {
   Json out = {{"architectures", {"DeepseekV3ForCausalLM"}}};
   for (const Field& field : kFields) {
-    std::visit([&](auto member) { out[std::string(field.name)] = as_json(this->*member); }, field.member);
+    std::visit([&](auto member) { out[std::string(field.name)] = as_json(this->*member); },
+               field.member);
   }
   return out;
 }
@@ -203,7 +237,8 @@ ModelConfig from_json(const Json& config, std::string_view origin) {
       result.unknown_fields.push_back(key);
     }
   }
-  if (config.contains("torch_dtype") && !config.contains("dtype") && config["torch_dtype"].is_string()) {
+  if (config.contains("torch_dtype") && !config.contains("dtype") &&
+      config["torch_dtype"].is_string()) {
     result.dtype = config["torch_dtype"].get<std::string>();
   }
   if (!wrong.empty()) {

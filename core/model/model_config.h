@@ -3,11 +3,13 @@
 
 // The shape of a DeepSeek-V3 model, field for field as Hugging Face's config.json names it.
 //
-// One table (ModelConfig::fields) drives reading, writing and overriding, so the TOML `[model]` table takes every
-// field by name. Reading is tolerant (both spellings of the rotary fields, bookkeeping ignored); `problems` is strict
-// and names every request that this version cannot honour. No LibTorch: the launcher links this too.
+// One table (ModelConfig::fields) drives reading, writing and overriding, so the TOML `[model]`
+// table takes every field by name. Reading is tolerant (both spellings of the rotary fields,
+// bookkeeping ignored); `problems` is strict and names every request that this version cannot
+// honour. No LibTorch: the launcher links this too.
 //
-// Source: transformers, DeepseekV3Config; DeepSeek-V3 technical report, arXiv:2412.19437, section 4.2.
+// Source: transformers, DeepseekV3Config; DeepSeek-V3 technical report, arXiv:2412.19437,
+// section 4.2.
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +23,8 @@
 
 namespace ciuic::core {
 
-/// Defaults are those of transformers' DeepseekV3Config, which apply to fields that a file leaves out.
+/// Defaults are those of transformers' DeepseekV3Config, which apply to fields that a file leaves
+/// out.
 struct ModelConfig {
   std::string model_type = "deepseek_v3";
 
@@ -71,7 +74,8 @@ struct ModelConfig {
   std::string dtype = "float32";
   bool use_cache = true;
 
-  /// Not a field of its own in a file: `rope_scaling` and `rope_parameters` are folded into it. Only "default" runs.
+  /// Not a field of its own in a file: `rope_scaling` and `rope_parameters` are folded into it.
+  /// Only "default" runs.
   std::string rope_type = "default";
   /// config.json held a `quantization_config`: its weights are not plain numbers.
   bool is_quantized = false;
@@ -94,8 +98,8 @@ struct ModelConfig {
   /// Nullptr when there is no such field.
   static const Field* find_field(std::string_view name);
 
-  /// Sets one field from a JSON value. Returns the problem ("model.hidden_size: got "x", expected an integer") or
-  /// nothing. Integers are taken for numbers, whole numbers for integers.
+  /// Sets one field from a JSON value. Returns the problem ("model.hidden_size: got "x", expected
+  /// an integer") or nothing. Integers are taken for numbers, whole numbers for integers.
   std::optional<std::string> set(std::string_view name, const nlohmann::json& value);
 
   /// What Hugging Face's from_pretrained reads: all fields, and `architectures`.
@@ -105,21 +109,25 @@ struct ModelConfig {
   [[nodiscard]] int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
   [[nodiscard]] bool is_moe_layer(int64_t layer) const { return layer >= first_k_dense_replace; }
   [[nodiscard]] int64_t num_moe_layers() const {
-    return num_hidden_layers > first_k_dense_replace ? num_hidden_layers - first_k_dense_replace : 0;
+    return num_hidden_layers > first_k_dense_replace ? num_hidden_layers - first_k_dense_replace
+                                                     : 0;
   }
   /// Width of the shared experts, which run as one dense SwiGLU.
-  [[nodiscard]] int64_t shared_intermediate_size() const { return n_shared_experts * moe_intermediate_size; }
+  [[nodiscard]] int64_t shared_intermediate_size() const {
+    return n_shared_experts * moe_intermediate_size;
+  }
 };
 
 /// Reads a parsed config.json. `origin` names the file in messages.
 /// Throws: InvalidConfig, with all wrong types at once.
 ModelConfig from_json(const nlohmann::json& config, std::string_view origin);
 
-/// Everything that is inconsistent or not supported yet, each with what was got, what is expected and a remedy.
-/// Empty: the model can be built.
+/// Everything that is inconsistent or not supported yet, each with what was got, what is expected
+/// and a remedy. Empty: the model can be built.
 std::vector<std::string> problems(const ModelConfig& config);
 
-/// A configuration that is built into the binary (configs/presets/<name>.json). Throws: InvalidConfig, listing all.
+/// A configuration that is built into the binary (configs/presets/<name>.json). Throws:
+/// InvalidConfig, listing all.
 ModelConfig preset(std::string_view name);
 std::vector<std::string> preset_names();
 

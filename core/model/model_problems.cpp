@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What is inconsistent in a model configuration, or asks for something that this version does not do.
+// What is inconsistent in a model configuration, or asks for something that this version does not
+// do.
 //
-// Each line: field, what was got, what is expected, and what to do. All of them at once, so that one look suffices.
+// Each line: field, what was got, what is expected, and what to do. All of them at once, so that
+// one look suffices.
 #include <string>
 #include <vector>
 
@@ -13,11 +15,11 @@ namespace {
 class Problems {
  public:
   /// `got` is the value as it stands in the file.
-  void require(bool holds, std::string_view field, const std::string& got, std::string_view expected,
-               std::string_view remedy) {
+  void require(bool holds, std::string_view field, const std::string& got,
+               std::string_view expected, std::string_view remedy) {
     if (!holds) {
-      list_.push_back(std::string(field) + ": got " + got + ", expected " + std::string(expected) + "; " +
-                      std::string(remedy));
+      list_.push_back(std::string(field) + ": got " + got + ", expected " + std::string(expected) +
+                      "; " + std::string(remedy));
     }
   }
   std::vector<std::string> take() { return std::move(list_); }
@@ -37,20 +39,24 @@ void check_supported(const ModelConfig& c, Problems& p) {
   p.require(c.q_lora_rank.has_value(), "q_lora_rank", "null", "an integer",
             "a full-rank q_proj is not supported in this version, give the query latent a width");
   p.require(c.topk_method == "noaux_tc", "topk_method", text(c.topk_method), "\"noaux_tc\"", kOnly);
-  p.require(c.scoring_func == "sigmoid", "scoring_func", text(c.scoring_func), "\"sigmoid\"", kOnly);
+  p.require(c.scoring_func == "sigmoid", "scoring_func", text(c.scoring_func), "\"sigmoid\"",
+            kOnly);
   p.require(!c.tie_word_embeddings, "tie_word_embeddings", "true", "false", kOnly);
   p.require(!c.attention_bias, "attention_bias", "true", "false", kOnly);
   p.require(c.attention_dropout == 0, "attention_dropout", text(c.attention_dropout), "0", kOnly);
-  p.require(c.rope_type == "default", "rope_scaling", "type " + text(c.rope_type), "null or type \"default\"",
-            "scaled rotary angles are not supported in this version");
+  p.require(c.rope_type == "default", "rope_scaling", "type " + text(c.rope_type),
+            "null or type \"default\"", "scaled rotary angles are not supported in this version");
   p.require(c.rope_interleave, "rope_interleave", "false", "true",
-            "half-split rotary weights are not supported in this version, convert them to adjacent pairs");
+            "half-split rotary weights are not supported in this version, convert them to adjacent "
+            "pairs");
   p.require(c.moe_layer_freq == 1, "moe_layer_freq", text(c.moe_layer_freq), "1", kOnly);
-  p.require(c.num_nextn_predict_layers == 0, "num_nextn_predict_layers", text(c.num_nextn_predict_layers), "0",
+  p.require(c.num_nextn_predict_layers == 0, "num_nextn_predict_layers",
+            text(c.num_nextn_predict_layers), "0",
             "multi-token prediction is not supported in this version");
   p.require(c.hidden_act == "silu", "hidden_act", text(c.hidden_act), "\"silu\"", kOnly);
-  p.require(!c.is_quantized, "quantization_config", "a table", "none",
-            "quantised weights are not supported in this version, export the model in bf16 or fp32");
+  p.require(
+      !c.is_quantized, "quantization_config", "a table", "none",
+      "quantised weights are not supported in this version, export the model in bf16 or fp32");
 }
 
 void check_sizes(const ModelConfig& c, Problems& p) {
@@ -75,16 +81,20 @@ void check_sizes(const ModelConfig& c, Problems& p) {
   for (const auto& [name, value] : positive) {
     p.require(value > 0, name, text(value), "a positive integer", "set it to the model's size");
   }
-  p.require(c.n_shared_experts >= 0, "n_shared_experts", text(c.n_shared_experts), "0 or more", "use 0 for none");
-  p.require(c.first_k_dense_replace >= 0, "first_k_dense_replace", text(c.first_k_dense_replace), "0 or more",
-            "use 0 when every layer has experts");
-  p.require(c.num_key_value_heads == c.num_attention_heads, "num_key_value_heads", text(c.num_key_value_heads),
+  p.require(c.n_shared_experts >= 0, "n_shared_experts", text(c.n_shared_experts), "0 or more",
+            "use 0 for none");
+  p.require(c.first_k_dense_replace >= 0, "first_k_dense_replace", text(c.first_k_dense_replace),
+            "0 or more", "use 0 when every layer has experts");
+  p.require(c.num_key_value_heads == c.num_attention_heads, "num_key_value_heads",
+            text(c.num_key_value_heads),
             "num_attention_heads (" + text(c.num_attention_heads) + ")",
             "latent attention has one key and value per head, make them equal");
-  p.require(c.qk_rope_head_dim % 2 == 0, "qk_rope_head_dim", text(c.qk_rope_head_dim), "an even integer",
-            "rotary positions turn pairs of elements");
-  p.require(c.rope_theta > 0, "rope_theta", text(c.rope_theta), "a positive number", "10000 is usual");
-  p.require(c.rms_norm_eps > 0, "rms_norm_eps", text(c.rms_norm_eps), "a positive number", "1e-6 is usual");
+  p.require(c.qk_rope_head_dim % 2 == 0, "qk_rope_head_dim", text(c.qk_rope_head_dim),
+            "an even integer", "rotary positions turn pairs of elements");
+  p.require(c.rope_theta > 0, "rope_theta", text(c.rope_theta), "a positive number",
+            "10000 is usual");
+  p.require(c.rms_norm_eps > 0, "rms_norm_eps", text(c.rms_norm_eps), "a positive number",
+            "1e-6 is usual");
   p.require(c.initializer_range >= 0, "initializer_range", text(c.initializer_range), "0 or more",
             "DeepSeek-V3 trained with 0.006");
 }
@@ -95,15 +105,19 @@ void check_routing(const ModelConfig& c, Problems& p) {
   }
   const int64_t experts_per_group = c.n_routed_experts / c.n_group;
   p.require(c.n_routed_experts % c.n_group == 0, "n_routed_experts", text(c.n_routed_experts),
-            "a multiple of n_group (" + text(c.n_group) + ")", "groups have equal numbers of experts");
-  p.require(c.topk_group <= c.n_group, "topk_group", text(c.topk_group), "at most n_group (" + text(c.n_group) + ")",
+            "a multiple of n_group (" + text(c.n_group) + ")",
+            "groups have equal numbers of experts");
+  p.require(c.topk_group <= c.n_group, "topk_group", text(c.topk_group),
+            "at most n_group (" + text(c.n_group) + ")",
             "a token cannot keep more groups than there are");
   p.require(c.n_group == 1 || experts_per_group >= 2, "n_group", text(c.n_group),
-            "at least 2 experts in a group (n_routed_experts / n_group is " + text(experts_per_group) + ")",
+            "at least 2 experts in a group (n_routed_experts / n_group is " +
+                text(experts_per_group) + ")",
             "a group is judged by its two best experts, use fewer groups");
   const int64_t reachable = experts_per_group * std::min(c.topk_group, c.n_group);
   p.require(c.num_experts_per_tok <= reachable, "num_experts_per_tok", text(c.num_experts_per_tok),
-            "at most " + text(reachable) + ", the experts in topk_group groups", "choose fewer experts or keep more groups");
+            "at most " + text(reachable) + ", the experts in topk_group groups",
+            "choose fewer experts or keep more groups");
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ void add_attention(SpecList& list, const ModelConfig& c) {
   list.matrix("self_attn.q_b_proj", c.num_attention_heads * c.qk_head_dim(), query_latent);
   list.matrix("self_attn.kv_a_proj_with_mqa", c.kv_lora_rank + c.qk_rope_head_dim, c.hidden_size);
   list.norm("self_attn.kv_a_layernorm", c.kv_lora_rank);
-  list.matrix("self_attn.kv_b_proj", c.num_attention_heads * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank);
+  list.matrix("self_attn.kv_b_proj", c.num_attention_heads * (c.qk_nope_head_dim + c.v_head_dim),
+              c.kv_lora_rank);
   list.matrix("self_attn.o_proj", c.hidden_size, c.num_attention_heads * c.v_head_dim);
 }
 
@@ -51,7 +52,8 @@ void add_attention(SpecList& list, const ModelConfig& c) {
 void add_mixture(SpecList& list, const ModelConfig& c) {
   list.matrix("mlp.gate", c.n_routed_experts, c.hidden_size);
   for (int64_t expert = 0; expert < c.n_routed_experts; ++expert) {
-    list.swiglu("mlp.experts." + std::to_string(expert) + ".", c.hidden_size, c.moe_intermediate_size, true);
+    list.swiglu("mlp.experts." + std::to_string(expert) + ".", c.hidden_size,
+                c.moe_intermediate_size, true);
   }
   if (c.n_shared_experts > 0) {
     list.swiglu("mlp.shared_experts.", c.hidden_size, c.shared_intermediate_size());
@@ -88,9 +90,10 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& c) {
 std::vector<BufferSpec> buffer_specs(const ModelConfig& c) {
   std::vector<BufferSpec> buffers;
   for (int64_t layer = c.first_k_dense_replace; layer < c.num_hidden_layers; ++layer) {
-    buffers.push_back({"model.layers." + std::to_string(layer) + ".mlp.gate.e_score_correction_bias",
-                       {c.n_routed_experts},
-                       layer + 1});
+    buffers.push_back(
+        {"model.layers." + std::to_string(layer) + ".mlp.gate.e_score_correction_bias",
+         {c.n_routed_experts},
+         layer + 1});
   }
   return buffers;
 }
@@ -105,7 +108,8 @@ int64_t count_parameters(const ModelConfig& config) {
 
 int64_t count_active_parameters(const ModelConfig& c) {
   const int64_t per_expert = 3 * c.hidden_size * c.moe_intermediate_size;
-  const int64_t idle = c.num_moe_layers() * (c.n_routed_experts - c.num_experts_per_tok) * per_expert;
+  const int64_t idle =
+      c.num_moe_layers() * (c.n_routed_experts - c.num_experts_per_tok) * per_expert;
   return count_parameters(c) - idle - c.vocab_size * c.hidden_size;
 }
 

@@ -24,8 +24,8 @@ ModelConfig preset(std::string_view name) {
     }
     known += (known.empty() ? "" : ", ") + std::string(candidate);
   }
-  throw Error(CIUIC_INVALID, "model.preset: got \"" + std::string(name) + "\", expected one of " + known +
-                              "; or give a folder with from = \"hf/dir\"");
+  throw Error(CIUIC_INVALID, "model.preset: got \"" + std::string(name) + "\", expected one of " +
+                                 known + "; or give a folder with from = \"hf/dir\"");
 }
 
 }  // namespace ciuic::core

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// The files of configs/presets as text inside the binary, so that `preset = "tiny"` works from any folder.
-// The source is generated (presets.cpp.in).
+// The files of configs/presets as text inside the binary, so that `preset = "tiny"` works from any
+// folder. The source is generated (presets.cpp.in).
 
 #include <span>
 #include <string_view>

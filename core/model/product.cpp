@@ -9,7 +9,8 @@
 
 namespace ciuic::core {
 
-void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
+void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                            bool adds) {
   at::Tensor target = out;
   if (adds) {
     at::addmm_out(target, target, a, b);

@@ -3,12 +3,13 @@
 
 // Chooses each token's experts, and weighs them.
 //
-//   s = sigmoid(W x);  choice by s + b within the best groups;  w = s[chosen] / sum * routed_scaling_factor
+//   s = sigmoid(W x);  choice by s + b within the best groups;  w = s[chosen] / sum *
+//   routed_scaling_factor
 //
-// The bias b steers the choice and never reaches a weight or a gradient (vLLM#12002). Experts of a group that was not
-// kept are out, whatever their sign (DeepSeek-V3#741). Equal scores: the lower expert wins. All in f32 (f64 for f64).
-// Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2, equations 12-16.
-// Shapes: N tokens, D hidden, E experts, K experts per token.
+// The bias b steers the choice and never reaches a weight or a gradient (vLLM#12002). Experts of a
+// group that was not kept are out, whatever their sign (DeepSeek-V3#741). Equal scores: the lower
+// expert wins. All in f32 (f64 for f64). Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2,
+// equations 12-16. Shapes: N tokens, D hidden, E experts, K experts per token.
 
 #include <cstdint>
 
@@ -34,15 +35,19 @@ struct RouterRule {
 };
 
 /// logits: f32 or f64 [N, E]; bias: f32 [E].
-Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, const at::Tensor& bias_E);
+Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
+                       const at::Tensor& bias_E);
 
 /// d loss / d logits, zero but for the chosen experts.
-at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing, const at::Tensor& dweights_NK);
+at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
+                                   const at::Tensor& dweights_NK);
 
-Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND, const at::Tensor& bias_E);
+Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,
+                       const at::Tensor& bias_E);
 
 /// Accumulates the gate's gradient and adds the router's part to `dx_ND` in place.
-void router_backward_(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND, const Routing& routing,
-                      const at::Tensor& dweights_NK, const at::Tensor& dx_ND);
+void router_backward_(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,
+                      const Routing& routing, const at::Tensor& dweights_NK,
+                      const at::Tensor& dx_ND);
 
 }  // namespace ciuic::core

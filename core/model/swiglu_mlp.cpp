@@ -11,8 +11,8 @@
 
 namespace ciuic::core {
 
-at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
-                              SwigluTape* tape) {
+at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND,
+                              const at::Tensor& residual_ND, SwigluTape* tape) {
   const GateUp gate_up(weights[0], weights[1]);
   const at::Tensor hidden_NI = gate_up.empty_output(x_ND.size(0));
   gate_up.forward_out(hidden_NI, x_ND);
@@ -26,8 +26,9 @@ at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND, const at
 at::Tensor swiglu_mlp_backward(Bindings weights, const at::Tensor& dy_ND, SwigluTape& tape) {
   const auto [x_ND, gate_up_NI] = std::exchange(tape, {});
   const Bound& down = weights[2];
-  const at::Tensor activation_NI = product(dy_ND, down.value);        // d loss / d activation, until
-  kernels::swiglu_backward_(gate_up_NI, activation_NI, at::Tensor());  // both turn into what is needed next
+  const at::Tensor activation_NI = product(dy_ND, down.value);  // d loss / d activation, until
+  kernels::swiglu_backward_(gate_up_NI, activation_NI,
+                            at::Tensor());  // both turn into what is needed next
   accumulate_product(down, dy_ND, activation_NI);
   const GateUp gate_up(weights[0], weights[1]);
   gate_up.accumulate_gradients(gate_up_NI, x_ND);

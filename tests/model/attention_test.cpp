@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The paths of causal attention against each other, over lengths that fill blocks, end inside them, and are shorter.
+// The paths of causal attention against each other, over lengths that fill blocks, end inside them,
+// and are shorter.
 #include "core/model/attention.h"
 
-#include <gtest/gtest.h>
-
 #include <ATen/ops/linalg_vector_norm.h>
+#include <gtest/gtest.h>
 
 #include "core/model/kernels/blocked_attention.h"
 #include "tests/model/test_model.h"
@@ -33,7 +33,8 @@ Outcome run(AttentionPath path, const Case& c, at::ScalarType dtype) {
   const at::Tensor dv = dkv.narrow(3, 3, c.value_dim);
   const AttentionGradient g = attention_backward(path, dout, tape, dv);
   EXPECT_FALSE(tape.q_BTHd.defined());
-  EXPECT_TRUE(same_bits(dkv.narrow(3, 0, 3), normal("dkv", kv.sizes().vec(), 1.0, dtype).narrow(3, 0, 3)));
+  EXPECT_TRUE(
+      same_bits(dkv.narrow(3, 0, 3), normal("dkv", kv.sizes().vec(), 1.0, dtype).narrow(3, 0, 3)));
   return {out, g.dq_BTHd, g.dk_BTHd, dv};
 }
 
@@ -48,7 +49,8 @@ void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
 
 TEST_P(Attention, PathsAgree) {
   // Softmax and sums in another order: some 10 units in the last place.
-  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-13}, {at::kFloat, 2e-6}, {at::kBFloat16, 2e-2}}) {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{at::kDouble, 1e-13}, {at::kFloat, 2e-6}, {at::kBFloat16, 2e-2}}) {
     const Outcome plain = run(AttentionPath::Reference, GetParam(), dtype);
     if (kernels::has_blocked_attention(dtype)) {
       const Outcome blocked = run(AttentionPath::Blocked, GetParam(), dtype);
@@ -64,8 +66,9 @@ TEST_P(Attention, PathsAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
-                         ::testing::Values(Case{1, 1, 1, 4, 4}, Case{2, 7, 3, 12, 6}, Case{1, 64, 2, 48, 32},
-                                           Case{2, 129, 2, 24, 16}, Case{1, 300, 1, 16, 24}));
+                         ::testing::Values(Case{1, 1, 1, 4, 4}, Case{2, 7, 3, 12, 6},
+                                           Case{1, 64, 2, 48, 32}, Case{2, 129, 2, 24, 16},
+                                           Case{1, 300, 1, 16, 24}));
 
 }  // namespace
 }  // namespace ciuic::core::testing

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Loads of experts and the bias that balances them (field bug B064).
-#include <gtest/gtest.h>
-
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include "core/model/model.h"
 #include "tests/model/test_model.h"

@@ -15,12 +15,16 @@ std::vector<float> values(const ParameterSpec& spec, uint64_t seed, int64_t begi
   return out;
 }
 
-const ParameterSpec kMatrix{"model.layers.0.mlp.gate_proj.weight", {100, 77}, 1, false, Init::Normal};
+const ParameterSpec kMatrix{
+    "model.layers.0.mlp.gate_proj.weight", {100, 77}, 1, false, Init::Normal};
 
 TEST(InitialValues, SlicesHoldTheBitsOfTheWhole) {
   const std::vector<float> whole = values(kMatrix, 7, 0, 7700);
-  for (const auto& [begin, end] : {std::pair{0, 1}, {1, 2}, {255, 257}, {256, 1000}, {333, 334}, {7001, 7700}}) {
-    EXPECT_EQ(values(kMatrix, 7, begin, end), std::vector<float>(whole.begin() + begin, whole.begin() + end)) << begin;
+  for (const auto& [begin, end] :
+       {std::pair{0, 1}, {1, 2}, {255, 257}, {256, 1000}, {333, 334}, {7001, 7700}}) {
+    EXPECT_EQ(values(kMatrix, 7, begin, end),
+              std::vector<float>(whole.begin() + begin, whole.begin() + end))
+        << begin;
   }
 }
 
@@ -33,10 +37,12 @@ TEST(InitialValues, DependOnSeedAndName) {
   EXPECT_NE(first, values(other, 7, 0, 100));
 }
 
-// The first values of a fixed seed, so that no change of compiler or formula moves the start of a run unseen.
+// The first values of a fixed seed, so that no change of compiler or formula moves the start of a
+// run unseen.
 TEST(InitialValues, AreTheSameInEveryBuild) {
   const std::vector<float> first = values(kMatrix, 1234, 0, 4);
-  const std::vector<float> expected = {-0x1.a99ddp-9f, -0x1.5d6b64p-8f, 0x1.ab765p-7f, 0x1.140fbp-6f};
+  const std::vector<float> expected = {-0x1.a99ddp-9f, -0x1.5d6b64p-8f, 0x1.ab765p-7f,
+                                       0x1.140fbp-6f};
   EXPECT_EQ(first, expected);
 }
 

@@ -2,13 +2,12 @@
 // Each CPU kernel against the composition of LibTorch operations beside it, in every dtype.
 #include <cmath>
 
-#include <gtest/gtest.h>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
 
 #include "core/model/expert_plan.h"
 #include "core/model/kernels/cross_entropy.h"
@@ -35,7 +34,8 @@ class Kernels : public ::testing::TestWithParam<at::ScalarType> {
     return normal(name, std::move(shape), 1.0, wide());
   }
   at::ScalarType wide() const { return kernels::accumulate_dtype(GetParam()); }
-  /// Sums in another order; in bf16 a result may round to the neighbouring value, one part in 256 of one element.
+  /// Sums in another order; in bf16 a result may round to the neighbouring value, one part in 256
+  /// of one element.
   double tolerance() const {
     return GetParam() == at::kDouble ? 1e-13 : GetParam() == at::kFloat ? 1e-6 : 2e-3;
   }
@@ -59,10 +59,10 @@ TEST_P(Kernels, RmsNorm) {
   for (const Tensor& residual : {Tensor(), random("residual", {150, 37})}) {
     Tensor fast_dx = at::zeros({150, 50}, x.options());
     Tensor plain_dx = at::zeros({150, 50}, x.options());
-    const Tensor fast_dw =
-        kernels::cpu::rms_norm_backward_out(fast_dx.narrow(1, 0, 37), dy, x, fast.rstd_N, weight, residual);
-    const Tensor plain_dw =
-        kernels::reference::rms_norm_backward_out(plain_dx.narrow(1, 0, 37), dy, x, plain.rstd_N, weight, residual);
+    const Tensor fast_dw = kernels::cpu::rms_norm_backward_out(fast_dx.narrow(1, 0, 37), dy, x,
+                                                               fast.rstd_N, weight, residual);
+    const Tensor plain_dw = kernels::reference::rms_norm_backward_out(
+        plain_dx.narrow(1, 0, 37), dy, x, plain.rstd_N, weight, residual);
     expect_close(fast_dx, plain_dx);
     expect_close(fast_dw, plain_dw);
   }
@@ -99,7 +99,8 @@ TEST_P(Kernels, CrossEntropy) {
   const Tensor logits = random("logits", {41, 259}, 4.0);
   const Tensor targets = some_tokens(1, 41, 259).flatten();
   targets.narrow(0, 5, 3).fill_(-100);
-  expect_close(kernels::cpu::cross_entropy(logits, targets), kernels::reference::cross_entropy(logits, targets));
+  expect_close(kernels::cpu::cross_entropy(logits, targets),
+               kernels::reference::cross_entropy(logits, targets));
   const Tensor fast = logits.clone();
   const Tensor plain = logits.clone();
   expect_close(kernels::cpu::cross_entropy_backward_(fast, targets, 0.125),
@@ -110,7 +111,8 @@ TEST_P(Kernels, CrossEntropy) {
 TEST_P(Kernels, CrossEntropyShowsANaN) {
   const Tensor logits = random("logits", {2, 40});
   logits.select(0, 0).narrow(0, 17, 1).fill_(std::nan(""));
-  const Tensor losses = kernels::cpu::cross_entropy(logits, at::zeros({2}, at::TensorOptions().dtype(at::kLong)));
+  const Tensor losses =
+      kernels::cpu::cross_entropy(logits, at::zeros({2}, at::TensorOptions().dtype(at::kLong)));
   EXPECT_TRUE(std::isnan(losses[0].item<double>()));
   EXPECT_TRUE(std::isfinite(losses[1].item<double>()));
 }
@@ -128,7 +130,8 @@ TEST_P(Kernels, HeadsOfMla) {
   kernels::cpu::rotate_queries_backward_(fast_q, angles);
   kernels::reference::rotate_queries_backward_(plain_q, angles);
   expect_close(fast_q, plain_q);
-  EXPECT_LT(relative_error(fast_q, q), GetParam() == at::kBFloat16 ? 5e-3 : 1e-6);  // there and back
+  EXPECT_LT(relative_error(fast_q, q),
+            GetParam() == at::kBFloat16 ? 5e-3 : 1e-6);  // there and back
 
   const Tensor kv = random("kv", {22, 3, 4 + 5});
   const Tensor latent_rope = random("latent", {22, 7 + 6});
@@ -144,7 +147,8 @@ TEST_P(Kernels, HeadsOfMla) {
 }
 
 TEST_P(Kernels, ExpertRows) {
-  const Tensor experts = at::tensor(std::vector<int32_t>{2, 0, 0, 3, 3, 2, 2, 0, 0, 2}).view({5, 2});
+  const Tensor experts =
+      at::tensor(std::vector<int32_t>{2, 0, 0, 3, 3, 2, 2, 0, 0, 2}).view({5, 2});
   for (const int64_t multiple : {1, 4}) {
     const ExpertPlan plan = plan_experts(experts, 4, multiple);
     EXPECT_EQ(plan.counts, (std::vector<int64_t>{4, 0, 4, 2}));
@@ -179,15 +183,17 @@ TEST_P(Kernels, EmbeddingGradient) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, Kernels, ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16),
                          [](const auto& dtype) { return std::string(c10::toString(dtype.param)); });
 
-// Field bug B066: head dim 4, base 10000, position 1. Half-split code would give (0.5403, 0, 0.8415, 0).
+// Field bug B066: head dim 4, base 10000, position 1. Half-split code would give (0.5403, 0,
+// 0.8415, 0).
 TEST(Rotary, FieldB066TurnsAdjacentPairs) {
   Rotary rotary(4, 10000, at::kFloat, at::kCPU);
   rotary.reserve(2);
   const kernels::Angles angles{rotary.cosine(), rotary.sine(), 2};
   const Tensor x = at::tensor(std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0,    // position 0
                                                  1, 0, 0, 0, 0, 1, 0, 0});  // position 1
-  const Tensor expected = at::tensor(std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0,  //
-                                                        0.540302f, 0.841471f, 0, 0, -0.841471f, 0.540302f, 0, 0});
+  const Tensor expected =
+      at::tensor(std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0,  //
+                                    0.540302f, 0.841471f, 0, 0, -0.841471f, 0.540302f, 0, 0});
   const Tensor q = x.view({2, 2, 4});
   kernels::rotate_queries_(q, angles);
   EXPECT_LT(relative_error(q.flatten(), expected), 1e-6);

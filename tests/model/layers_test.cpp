@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Each layer's backward against autograd in f64, one at a time, so that a failure names its layer.
-#include <gtest/gtest.h>
-
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
 
 #include "core/model/head.h"
 #include "core/model/kernels/embedding.h"
@@ -29,14 +28,18 @@ constexpr int64_t kTokens = 9;
 // The parameters of layer 1, a mixture, and an oracle on copies of them.
 class Layers : public ::testing::Test {
  protected:
-  Layers() : parameters_(config_, at::kDouble), inputs_(leaves(parameters_.values())), oracle_(config_, inputs_) {
+  Layers()
+      : parameters_(config_, at::kDouble),
+        inputs_(leaves(parameters_.values())),
+        oracle_(config_, inputs_) {
     x_ = normal("x", {kSequences * kTokens, config_.hidden_size});
     dy_ = normal("dy", x_.sizes().vec());
     x_leaf_ = leaf(x_);
   }
 
   /// Expected: d sum(y dy) / d input, for x and the parameters under `prefix`.
-  void expect_gradients(const at::Tensor& y, const at::Tensor& dx, const std::string& prefix, double factor = 1) {
+  void expect_gradients(const at::Tensor& y, const at::Tensor& dx, const std::string& prefix,
+                        double factor = 1) {
     Named wanted{{"x", x_leaf_}};
     for (const auto& [name, tensor] : inputs_) {
       if (name.starts_with(prefix)) {
@@ -47,7 +50,8 @@ class Layers : public ::testing::Test {
     EXPECT_LT(relative_error(dx, expected.at("x")), kTolerance);
     for (const auto& [name, gradient] : expected) {
       if (name != "x") {
-        EXPECT_LT(relative_error(parameters_.gradient(name), gradient.mul(factor)), kTolerance) << name;
+        EXPECT_LT(relative_error(parameters_.gradient(name), gradient.mul(factor)), kTolerance)
+            << name;
       }
     }
   }
@@ -113,7 +117,8 @@ TEST_F(Layers, LatentAttention) {
   const at::Tensor y = attention.forward(weights, x_, residual, kSequences, rotary, &tape);
   const at::Tensor dx = attention.backward(weights, dy_, kSequences, rotary, tape);
   const at::Tensor expected =
-      oracle_.attention(x_leaf_.view({kSequences, kTokens, -1}), "model.layers.1.self_attn.").flatten(0, 1);
+      oracle_.attention(x_leaf_.view({kSequences, kTokens, -1}), "model.layers.1.self_attn.")
+          .flatten(0, 1);
   EXPECT_LT(relative_error(y, expected.add(residual)), kTolerance);
   expect_gradients(expected, dx, "model.layers.1.self_attn.");
 }
@@ -132,7 +137,8 @@ TEST_F(Layers, MixtureOfExperts) {
   expect_gradients(expected, dx, "model.layers.1.mlp.");
 }
 
-// With a bias that keeps tokens away from experts 0 to 3, their views still get written, and what they hold stays.
+// With a bias that keeps tokens away from experts 0 to 3, their views still get written, and what
+// they hold stays.
 TEST_F(Layers, MixtureOfExpertsWithIdleExperts) {
   const MixtureOfExperts mixture(config_);
   const at::Tensor bias = at::zeros({config_.n_routed_experts});
@@ -142,7 +148,8 @@ TEST_F(Layers, MixtureOfExpertsWithIdleExperts) {
     const Bindings weights = Bindings(bound).subspan(2 + LatentAttention::kNumParameters);
     MixtureTape tape;
     mixture.forward(weights, x_, x_, bias, {}, &tape);
-    EXPECT_EQ(tape.plan.counts[0] + tape.plan.counts[1] + tape.plan.counts[2] + tape.plan.counts[3], 0);
+    EXPECT_EQ(tape.plan.counts[0] + tape.plan.counts[1] + tape.plan.counts[2] + tape.plan.counts[3],
+              0);
     mixture.backward(weights, dy_, tape);
   };
   run(true);
@@ -169,7 +176,8 @@ TEST_F(Layers, MixtureWithoutWantedGradients) {
 TEST_F(Layers, Embedding) {
   const at::Tensor tokens = some_tokens(1, kSequences * kTokens, config_.vocab_size).flatten();
   const at::Tensor table = leaf(parameters_.value("model.embed_tokens.weight"));
-  const Named expected = gradients(table.index_select(0, tokens).mul(dy_).sum(), {{"table", table}});
+  const Named expected =
+      gradients(table.index_select(0, tokens).mul(dy_).sum(), {{"table", table}});
   const at::Tensor gradient = at::zeros_like(parameters_.value("model.embed_tokens.weight"));
   kernels::add_rows_at_(gradient, tokens, dy_);
   EXPECT_LT(relative_error(gradient, expected.at("table")), kTolerance);
@@ -186,12 +194,16 @@ TEST_F(Layers, HeadLossOverSeveralChunks) {
   targets.narrow(1, 3, 70).fill_(kIgnoredTarget);
   const at::Tensor norm = normal("norm", {wide.hidden_size}).mul(0.1).add(1);
   const at::Tensor matrix = normal("matrix", {wide.vocab_size, wide.hidden_size});
-  const std::vector<Bound> bound = {{norm, at::zeros_like(norm), true}, {matrix, at::zeros_like(matrix), true}};
+  const std::vector<Bound> bound = {{norm, at::zeros_like(norm), true},
+                                    {matrix, at::zeros_like(matrix), true}};
 
-  const Named in{{"hidden", leaf(hidden)}, {"model.norm.weight", leaf(norm)}, {"lm_head.weight", leaf(matrix)}};
+  const Named in{{"hidden", leaf(hidden)},
+                 {"model.norm.weight", leaf(norm)},
+                 {"lm_head.weight", leaf(matrix)}};
   const Oracle oracle(wide, in);
   const at::Tensor logits =
-      at::matmul(oracle.rms_norm(in.at("hidden"), "model.norm", wide.rms_norm_eps), in.at("lm_head.weight").t());
+      at::matmul(oracle.rms_norm(in.at("hidden"), "model.norm", wide.rms_norm_eps),
+                 in.at("lm_head.weight").t());
   const at::Tensor loss = oracle.loss_sum(logits, targets);
   const Named expected = gradients(loss, in);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Time of one forward and backward of a preset: 4 rows of 256 tokens, one thread, without optimizer.
+// Time of one forward and backward of a preset: 4 rows of 256 tokens, one thread, without
+// optimizer.
 //   model_bench --benchmark_filter=tiny/fp32
 #include <cstdlib>
-
 #include <malloc.h>
 
 #include <ATen/Parallel.h>
@@ -35,7 +35,8 @@ void step(benchmark::State& state, const std::string& name, at::ScalarType dtype
     for (int64_t unit = 1; unit < model.head_unit(); ++unit) {
       hidden = model.forward(unit, units[unit], hidden, &tapes[unit - 1], Mode::Train);
     }
-    HeadGradient head = model.head_loss_and_backward(units[model.head_unit()], hidden, targets, 1e-3);
+    HeadGradient head =
+        model.head_loss_and_backward(units[model.head_unit()], hidden, targets, 1e-3);
     for (int64_t unit = model.head_unit() - 1; unit > 0; --unit) {
       head.dhidden = model.backward(unit, units[unit], head.dhidden, tapes[unit - 1]);
     }
@@ -48,12 +49,15 @@ void step(benchmark::State& state, const std::string& name, at::ScalarType dtype
     run();
   }
   const double flops = flops_per_token(config, kTokens) * kBatch * kTokens;
-  state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void with_all(const char* name) {
-  for (const auto& [suffix, dtype] : {std::pair{"/fp32", at::kFloat}, std::pair{"/bf16", at::kBFloat16}}) {
-    benchmark::RegisterBenchmark((std::string(name) + suffix).c_str(), step, std::string(name), dtype)
+  for (const auto& [suffix, dtype] :
+       {std::pair{"/fp32", at::kFloat}, std::pair{"/bf16", at::kBFloat16}}) {
+    benchmark::RegisterBenchmark((std::string(name) + suffix).c_str(), step, std::string(name),
+                                 dtype)
         ->Unit(benchmark::kMillisecond)
         ->UseRealTime();
   }
@@ -63,7 +67,8 @@ void with_all(const char* name) {
 }  // namespace ciuic::core::testing
 
 int main(int argc, char** argv) {
-  // Large blocks stay in the heap: a run reuses its memory from the second step on, as the trainer's do.
+  // Large blocks stay in the heap: a run reuses its memory from the second step on, as the
+  // trainer's do.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   for (const char* name : {"tiny", "small", "medium"}) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <ciuic/error.hpp>
 
 #include "core/model/parameter_specs.h"
@@ -59,8 +60,14 @@ TEST(ModelConfig, ReadsBothSpellingsOfTheRotaryFields) {
 
 TEST(ModelConfig, IgnoresBookkeepingAndListsTheUnknown) {
   json config = preset_file("tiny");
-  config.update({{"transformers_version", "5.0"}, {"auto_map", json::object()}, {"ep_size", 1}, {"pretraining_tp", 1},
-                 {"aux_loss_alpha", 0.001}, {"seq_aux", true}, {"torch_dtype", "bfloat16"}, {"hidden_sizes", 3}});
+  config.update({{"transformers_version", "5.0"},
+                 {"auto_map", json::object()},
+                 {"ep_size", 1},
+                 {"pretraining_tp", 1},
+                 {"aux_loss_alpha", 0.001},
+                 {"seq_aux", true},
+                 {"torch_dtype", "bfloat16"},
+                 {"hidden_sizes", 3}});
   config.erase("dtype");
   const ModelConfig read = from_json(config, "file");
   EXPECT_THAT(read.unknown_fields, ElementsAre("hidden_sizes"));
@@ -76,8 +83,10 @@ TEST(ModelConfig, WrongTypesAreListedTogetherWithTheFile) {
     from_json(config, "dir/config.json");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("dir/config.json"), HasSubstr("hidden_size: got \"128\", expected an integer"),
-                                    HasSubstr("rope_theta: got true"), HasSubstr("vocab_size: got 1.5")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("dir/config.json"),
+                      HasSubstr("hidden_size: got \"128\", expected an integer"),
+                      HasSubstr("rope_theta: got true"), HasSubstr("vocab_size: got 1.5")));
   }
 }
 
@@ -105,29 +114,39 @@ class Refused : public ::testing::TestWithParam<Refusal> {};
 TEST_P(Refused, ByNameWithGotExpectedAndRemedy) {
   json config = preset_file("small");
   config[GetParam().field] = GetParam().value;
-  EXPECT_THAT(problems(from_json(config, "test")),
-              Contains(AllOf(HasSubstr(std::string(GetParam().field) + ": got "), HasSubstr(", expected "),
-                             HasSubstr("; "), HasSubstr(GetParam().expected))));
+  EXPECT_THAT(
+      problems(from_json(config, "test")),
+      Contains(AllOf(HasSubstr(std::string(GetParam().field) + ": got "), HasSubstr(", expected "),
+                     HasSubstr("; "), HasSubstr(GetParam().expected))));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, Refused,
-    ::testing::Values(Refusal{"model_type", "deepseek_v2", "deepseek_v3"}, Refusal{"q_lora_rank", nullptr, "q_proj"},
-                      Refusal{"topk_method", "greedy", "noaux_tc"}, Refusal{"scoring_func", "softmax", "sigmoid"},
-                      Refusal{"tie_word_embeddings", true, "false"}, Refusal{"attention_bias", true, "false"},
-                      Refusal{"attention_dropout", 0.1, "0"}, Refusal{"rope_scaling", {{"type", "yarn"}}, "default"},
+    ::testing::Values(Refusal{"model_type", "deepseek_v2", "deepseek_v3"},
+                      Refusal{"q_lora_rank", nullptr, "q_proj"},
+                      Refusal{"topk_method", "greedy", "noaux_tc"},
+                      Refusal{"scoring_func", "softmax", "sigmoid"},
+                      Refusal{"tie_word_embeddings", true, "false"},
+                      Refusal{"attention_bias", true, "false"},
+                      Refusal{"attention_dropout", 0.1, "0"},
+                      Refusal{"rope_scaling", {{"type", "yarn"}}, "default"},
                       Refusal{"rope_interleave", false, "true"}, Refusal{"moe_layer_freq", 2, "1"},
-                      Refusal{"num_nextn_predict_layers", 1, "multi-token"}, Refusal{"hidden_act", "gelu", "silu"},
+                      Refusal{"num_nextn_predict_layers", 1, "multi-token"},
+                      Refusal{"hidden_act", "gelu", "silu"},
                       Refusal{"quantization_config", {{"quant_method", "fp8"}}, "bf16"},
                       Refusal{"num_key_value_heads", 2, "num_attention_heads (8)"}));
 
-INSTANTIATE_TEST_SUITE_P(
-    Inconsistent, Refused,
-    ::testing::Values(Refusal{"hidden_size", 0, "positive"}, Refusal{"num_hidden_layers", -1, "positive"},
-                      Refusal{"qk_rope_head_dim", 15, "even"}, Refusal{"n_routed_experts", 18, "multiple of n_group (4)"},
-                      Refusal{"topk_group", 5, "at most n_group (4)"}, Refusal{"num_experts_per_tok", 9, "at most 8"},
-                      Refusal{"n_group", 16, "2 experts in a group"}, Refusal{"n_shared_experts", -1, "0 or more"},
-                      Refusal{"rms_norm_eps", 0, "positive"}));
+INSTANTIATE_TEST_SUITE_P(Inconsistent, Refused,
+                         ::testing::Values(Refusal{"hidden_size", 0, "positive"},
+                                           Refusal{"num_hidden_layers", -1, "positive"},
+                                           Refusal{"qk_rope_head_dim", 15, "even"},
+                                           Refusal{"n_routed_experts", 18,
+                                                   "multiple of n_group (4)"},
+                                           Refusal{"topk_group", 5, "at most n_group (4)"},
+                                           Refusal{"num_experts_per_tok", 9, "at most 8"},
+                                           Refusal{"n_group", 16, "2 experts in a group"},
+                                           Refusal{"n_shared_experts", -1, "0 or more"},
+                                           Refusal{"rms_norm_eps", 0, "positive"}));
 
 TEST(ParameterSpecs, CountsAreThoseOfTheReference) {
   EXPECT_EQ(count_parameters(preset("tiny")), 1066176);
@@ -145,7 +164,8 @@ TEST(ParameterSpecs, AreGroupedByUnitUnderTheirNames) {
   EXPECT_EQ(specs.front().name, "model.embed_tokens.weight");
   EXPECT_EQ(specs.back().name, "lm_head.weight");
   EXPECT_EQ(specs.back().unit, num_units(config) - 1);
-  const auto expert = std::ranges::find(specs, "model.layers.1.mlp.experts.3.gate_proj.weight", &ParameterSpec::name);
+  const auto expert = std::ranges::find(specs, "model.layers.1.mlp.experts.3.gate_proj.weight",
+                                        &ParameterSpec::name);
   ASSERT_NE(expert, specs.end());
   EXPECT_TRUE(expert->is_expert);
   EXPECT_EQ(expert->unit, 2);
@@ -154,7 +174,8 @@ TEST(ParameterSpecs, AreGroupedByUnitUnderTheirNames) {
 }
 
 TEST(ParameterSpecs, FlopsAreThoseOfThePeerScript) {
-  // train_peer.py: 6 * active + attention; for tiny 3 of 4 layers have 8 experts of 3 * 128 * 64, 2 of them active.
+  // train_peer.py: 6 * active + attention; for tiny 3 of 4 layers have 8 experts of 3 * 128 * 64, 2
+  // of them active.
   const int64_t active = 1066176 - 3 * 6 * 3 * 128 * 64 - 259 * 128;
   EXPECT_EQ(count_active_parameters(preset("tiny")), active);
   EXPECT_EQ(flops_per_token(preset("tiny"), 256), 6.0 * active + 3.0 * 4 * 256 * 4 * (48 + 32));

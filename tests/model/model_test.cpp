@@ -4,9 +4,9 @@
 
 #include <cmath>
 
+#include <ATen/ops/sum.h>
 #include <gtest/gtest.h>
 
-#include <ATen/ops/sum.h>
 #include <ciuic/error.hpp>
 
 #include "core/model/parameter_specs.h"
@@ -25,9 +25,11 @@ at::Tensor targets_with_gaps(int64_t batch, int64_t tokens, int64_t vocab_size) 
   return targets;
 }
 
-void expect_gradients(const TestParameters& parameters, const Named& expected, double factor, double tolerance) {
+void expect_gradients(const TestParameters& parameters, const Named& expected, double factor,
+                      double tolerance) {
   for (const ParameterSpec& spec : parameters.specs()) {
-    EXPECT_LT(relative_error(parameters.gradient(spec.name), expected.at(spec.name).mul(factor)), tolerance)
+    EXPECT_LT(relative_error(parameters.gradient(spec.name), expected.at(spec.name).mul(factor)),
+              tolerance)
         << spec.name;
   }
 }
@@ -74,18 +76,22 @@ TEST_P(WholeModel, AgreesWithAutogradInDouble) {
 
 INSTANTIATE_TEST_SUITE_P(
     Variants, WholeModel,
-    ::testing::Values(Variant{"Default", [](ModelConfig&) {}}, Variant{"OneGroup", [](ModelConfig& c) { c.n_group = c.topk_group = 1; }},
-                      Variant{"NoSharedExperts", [](ModelConfig& c) { c.n_shared_experts = 0; }},
-                      Variant{"TwoSharedExperts", [](ModelConfig& c) { c.n_shared_experts = 2; }},
-                      Variant{"WeightsNotNormalised", [](ModelConfig& c) { c.norm_topk_prob = false; }},
-                      Variant{"OneExpertPerToken", [](ModelConfig& c) { c.num_experts_per_tok = 1, c.norm_topk_prob = false; }},
-                      Variant{"ValuesAsWideAsQueries", [](ModelConfig& c) { c.v_head_dim = 12; }},
-                      Variant{"ValuesWiderThanQueries", [](ModelConfig& c) { c.v_head_dim = 16; }},
-                      Variant{"NoDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 0; }},
-                      Variant{"OnlyDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 3; }}),
+    ::testing::Values(
+        Variant{"Default", [](ModelConfig&) {}},
+        Variant{"OneGroup", [](ModelConfig& c) { c.n_group = c.topk_group = 1; }},
+        Variant{"NoSharedExperts", [](ModelConfig& c) { c.n_shared_experts = 0; }},
+        Variant{"TwoSharedExperts", [](ModelConfig& c) { c.n_shared_experts = 2; }},
+        Variant{"WeightsNotNormalised", [](ModelConfig& c) { c.norm_topk_prob = false; }},
+        Variant{"OneExpertPerToken",
+                [](ModelConfig& c) { c.num_experts_per_tok = 1, c.norm_topk_prob = false; }},
+        Variant{"ValuesAsWideAsQueries", [](ModelConfig& c) { c.v_head_dim = 12; }},
+        Variant{"ValuesWiderThanQueries", [](ModelConfig& c) { c.v_head_dim = 16; }},
+        Variant{"NoDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 0; }},
+        Variant{"OnlyDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 3; }}),
     [](const auto& variant) { return variant.param.name; });
 
-// f32 against f64: rounding of some hundred operations in a row. LibTorch's own f32 autograd is as far away.
+// f32 against f64: rounding of some hundred operations in a row. LibTorch's own f32 autograd is as
+// far away.
 TEST(Model, FloatStaysCloseToDouble) {
   const ModelConfig config = small_config();
   const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
@@ -98,12 +104,14 @@ TEST(Model, FloatStaysCloseToDouble) {
   EXPECT_NEAR(run_step(model, parameters, tokens, targets, 1, true), exact_loss, 1e-6 * exact_loss);
   EXPECT_TRUE(same_bits(model.expert_loads(), exact.expert_loads()));
   for (const ParameterSpec& spec : parameters.specs()) {
-    EXPECT_LT(relative_error(parameters.gradient(spec.name), exact_parameters.gradient(spec.name)), 5e-5) << spec.name;
+    EXPECT_LT(relative_error(parameters.gradient(spec.name), exact_parameters.gradient(spec.name)),
+              5e-5)
+        << spec.name;
   }
 }
 
-// bf16 has 8 bits; a loss of some hundred tokens averages its errors, a gradient much less. Near ties may route a token
-// elsewhere, so gradients are compared as a whole.
+// bf16 has 8 bits; a loss of some hundred tokens averages its errors, a gradient much less. Near
+// ties may route a token elsewhere, so gradients are compared as a whole.
 TEST(Model, Bfloat16StaysCloseToFloat) {
   const ModelConfig config = small_config();
   const at::Tensor tokens = some_tokens(2, 100, config.vocab_size);
@@ -133,7 +141,8 @@ TEST(Model, SameInputsGiveTheSameBits) {
     TestParameters second(config, dtype);
     Model model(config, dtype, at::kCPU);
     Model other(config, dtype, at::kCPU);
-    EXPECT_EQ(run_step(model, first, tokens, tokens, 1, true), run_step(other, second, tokens, tokens, 1, true));
+    EXPECT_EQ(run_step(model, first, tokens, tokens, 1, true),
+              run_step(other, second, tokens, tokens, 1, true));
     for (const ParameterSpec& spec : first.specs()) {
       EXPECT_TRUE(same_bits(first.gradient(spec.name), second.gradient(spec.name))) << spec.name;
     }
@@ -149,7 +158,8 @@ TEST(Model, AddingToZerosEqualsOverwriting) {
   run_step(model, written, tokens, tokens, 1, true);
   run_step(model, added, tokens, tokens, 1, false);
   for (const ParameterSpec& spec : written.specs()) {
-    EXPECT_LT(relative_error(added.gradient(spec.name), written.gradient(spec.name)), 1e-6) << spec.name;
+    EXPECT_LT(relative_error(added.gradient(spec.name), written.gradient(spec.name)), 1e-6)
+        << spec.name;
   }
 }
 
@@ -161,9 +171,13 @@ TEST(Model, RefusesWhatDoesNotFit) {
   EXPECT_THROW(model.embed(parameters.bind_values(0), tokens.add(config.vocab_size)), Error);
   EXPECT_THROW(model.embed(parameters.bind_values(1), tokens), c10::Error);
   const at::Tensor hidden = model.embed(parameters.bind_values(0), tokens);
-  EXPECT_THROW(model.head_loss(parameters.bind_values(model.head_unit()), hidden, tokens.sub(config.vocab_size)), Error);
-  const at::Tensor too_long = normal("hidden", {1, config.max_position_embeddings + 1, 24}, 1.0, at::kFloat);
-  EXPECT_THROW(model.forward(1, parameters.bind_values(1), too_long, nullptr, Mode::Evaluate), Error);
+  EXPECT_THROW(model.head_loss(parameters.bind_values(model.head_unit()), hidden,
+                               tokens.sub(config.vocab_size)),
+               Error);
+  const at::Tensor too_long =
+      normal("hidden", {1, config.max_position_embeddings + 1, 24}, 1.0, at::kFloat);
+  EXPECT_THROW(model.forward(1, parameters.bind_values(1), too_long, nullptr, Mode::Evaluate),
+               Error);
   config.hidden_act = "gelu";
   config.topk_group = 9;
   try {

@@ -39,7 +39,8 @@ at::Tensor rotate(const at::Tensor& x, double theta) {
   Rotary rotary(x.size(3), theta, x.scalar_type(), at::kCPU);
   rotary.reserve(x.size(1));
   const at::Tensor turns =
-      at::complex(rotary.cosine().narrow(0, 0, x.size(1)), rotary.sine().narrow(0, 0, x.size(1))).unsqueeze(1);
+      at::complex(rotary.cosine().narrow(0, 0, x.size(1)), rotary.sine().narrow(0, 0, x.size(1)))
+          .unsqueeze(1);
   const at::Tensor z = at::view_as_complex(x.unflatten(3, {x.size(3) / 2, 2}).contiguous());
   return at::view_as_real(z.mul(turns)).flatten(3, 4);
 }
@@ -54,41 +55,50 @@ at::Tensor Oracle::linear(const at::Tensor& x, const std::string& name) const {
 }
 
 at::Tensor Oracle::rms_norm(const at::Tensor& x, const std::string& name, double epsilon) const {
-  return x.mul(x.square().mean({-1}, true).add(epsilon).rsqrt()).mul(parameters_.at(name + ".weight"));
+  return x.mul(x.square().mean({-1}, true).add(epsilon).rsqrt())
+      .mul(parameters_.at(name + ".weight"));
 }
 
 at::Tensor Oracle::attention(const at::Tensor& x_BTD, const std::string& prefix) const {
   const ModelConfig& c = config_;
   const int64_t heads = c.num_attention_heads;
   const int64_t tokens = x_BTD.size(1);
-  const at::Tensor q_latent = rms_norm(linear(x_BTD, prefix + "q_a_proj"), prefix + "q_a_layernorm", 1e-6);
+  const at::Tensor q_latent =
+      rms_norm(linear(x_BTD, prefix + "q_a_proj"), prefix + "q_a_layernorm", 1e-6);
   const at::Tensor q = linear(q_latent, prefix + "q_b_proj").unflatten(2, {heads, c.qk_head_dim()});
   const at::Tensor latent_rope = linear(x_BTD, prefix + "kv_a_proj_with_mqa");
   const at::Tensor latent =
       rms_norm(latent_rope.narrow(2, 0, c.kv_lora_rank), prefix + "kv_a_layernorm", 1e-6);
-  const at::Tensor kv = linear(latent, prefix + "kv_b_proj").unflatten(2, {heads, c.qk_nope_head_dim + c.v_head_dim});
+  const at::Tensor kv =
+      linear(latent, prefix + "kv_b_proj").unflatten(2, {heads, c.qk_nope_head_dim + c.v_head_dim});
   const at::Tensor k_rope =
       rotate(latent_rope.narrow(2, c.kv_lora_rank, c.qk_rope_head_dim).unsqueeze(2), c.rope_theta);
-  const at::Tensor q_rope = rotate(q.narrow(3, c.qk_nope_head_dim, c.qk_rope_head_dim), c.rope_theta);
+  const at::Tensor q_rope =
+      rotate(q.narrow(3, c.qk_nope_head_dim, c.qk_rope_head_dim), c.rope_theta);
   const at::Tensor query = at::cat({q.narrow(3, 0, c.qk_nope_head_dim), q_rope}, 3).transpose(1, 2);
   const at::Tensor key =
-      at::cat({kv.narrow(3, 0, c.qk_nope_head_dim), k_rope.expand({-1, -1, heads, -1})}, 3).transpose(1, 2);
+      at::cat({kv.narrow(3, 0, c.qk_nope_head_dim), k_rope.expand({-1, -1, heads, -1})}, 3)
+          .transpose(1, 2);
   const at::Tensor value = kv.narrow(3, c.qk_nope_head_dim, c.v_head_dim).transpose(1, 2);
-  const at::Tensor future = at::triu(at::ones({tokens, tokens}, query.options().dtype(at::kBool)), 1);
+  const at::Tensor future =
+      at::triu(at::ones({tokens, tokens}, query.options().dtype(at::kBool)), 1);
   const at::Tensor scores = at::matmul(query, key.transpose(2, 3))
                                 .mul(1.0 / std::sqrt(static_cast<double>(c.qk_head_dim())))
                                 .masked_fill(future, -kInfinity);
-  return linear(at::matmul(scores.softmax(-1), value).transpose(1, 2).flatten(2, 3), prefix + "o_proj");
+  return linear(at::matmul(scores.softmax(-1), value).transpose(1, 2).flatten(2, 3),
+                prefix + "o_proj");
 }
 
 at::Tensor Oracle::swiglu(const at::Tensor& x, const std::string& prefix) const {
-  return linear(at::silu(linear(x, prefix + "gate_proj")).mul(linear(x, prefix + "up_proj")), prefix + "down_proj");
+  return linear(at::silu(linear(x, prefix + "gate_proj")).mul(linear(x, prefix + "up_proj")),
+                prefix + "down_proj");
 }
 
 at::Tensor Oracle::chosen_experts(const at::Tensor& scores_NE, const std::string& prefix) const {
   const ModelConfig& c = config_;
   at::Tensor choice = scores_NE;
-  if (const auto bias = biases_.find(prefix + "gate.e_score_correction_bias"); bias != biases_.end()) {
+  if (const auto bias = biases_.find(prefix + "gate.e_score_correction_bias");
+      bias != biases_.end()) {
     choice = choice.add(bias->second);
   }
   const at::Tensor grouped = choice.unflatten(1, {c.n_group, c.n_routed_experts / c.n_group});
@@ -108,7 +118,8 @@ at::Tensor Oracle::mixture(const at::Tensor& x_ND, const std::string& prefix) co
   if (config_.norm_topk_prob) {
     weights = weights.div(weights.sum({-1}, true).add(1e-20));
   }
-  const at::Tensor dense = at::zeros_like(scores).scatter(1, experts, weights.mul(config_.routed_scaling_factor));
+  const at::Tensor dense =
+      at::zeros_like(scores).scatter(1, experts, weights.mul(config_.routed_scaling_factor));
   at::Tensor out = at::zeros_like(x_ND);
   for (int64_t e = 0; e < config_.n_routed_experts; ++e) {
     const std::string expert = prefix + "experts." + std::to_string(e) + ".";
@@ -120,8 +131,8 @@ at::Tensor Oracle::mixture(const at::Tensor& x_ND, const std::string& prefix) co
 at::Tensor Oracle::layer(const at::Tensor& x_BTD, int64_t index) const {
   const std::string prefix = "model.layers." + std::to_string(index) + ".";
   const double epsilon = config_.rms_norm_eps;
-  const at::Tensor middle =
-      x_BTD.add(attention(rms_norm(x_BTD, prefix + "input_layernorm", epsilon), prefix + "self_attn."));
+  const at::Tensor middle = x_BTD.add(
+      attention(rms_norm(x_BTD, prefix + "input_layernorm", epsilon), prefix + "self_attn."));
   const at::Tensor normed = rms_norm(middle, prefix + "post_attention_layernorm", epsilon);
   if (!config_.is_moe_layer(index)) {
     return middle.add(swiglu(normed, prefix + "mlp."));
@@ -159,7 +170,8 @@ Named gradients(const at::Tensor& objective, const Named& inputs) {
   for (const auto& [name, tensor] : inputs) {
     tensors.push_back(tensor);
   }
-  const auto found = torch::autograd::grad({objective}, tensors, {}, std::nullopt, false, /*allow_unused=*/true);
+  const auto found =
+      torch::autograd::grad({objective}, tensors, {}, std::nullopt, false, /*allow_unused=*/true);
   Named result;
   size_t i = 0;
   for (const auto& [name, tensor] : inputs) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// DeepSeek-V3 written down plainly in LibTorch operations, so that LibTorch's autograd differentiates it: the oracle
-// that every hand-written backward is compared with. Follows transformers' modeling_deepseek_v3.py line by line, with
-// one difference: rotary pairs are turned as complex numbers where they stand.
+// DeepSeek-V3 written down plainly in LibTorch operations, so that LibTorch's autograd
+// differentiates it: the oracle that every hand-written backward is compared with. Follows
+// transformers' modeling_deepseek_v3.py line by line, with one difference: rotary pairs are turned
+// as complex numbers where they stand.
 
 #include <map>
 #include <string>

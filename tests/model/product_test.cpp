@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The own f32 product against LibTorch's, over shapes that fill tiles and panels, end inside them, and need several
-// stretches of depth.
+// The own f32 product against LibTorch's, over shapes that fill tiles and panels, end inside them,
+// and need several stretches of depth.
 #include "core/model/product.h"
 
 #include <cmath>
-
-#include <gtest/gtest.h>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
+#include <gtest/gtest.h>
 
 #include "core/model/gradient.h"
 #include "core/model/kernels/cpu_product.h"
@@ -69,8 +68,9 @@ TEST_P(Product, HasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Product,
-                         ::testing::Values(Shape{1, 1, 1}, Shape{14, 32, 8}, Shape{15, 33, 257}, Shape{13, 31, 256},
-                                           Shape{300, 47, 600}, Shape{29, 160, 16}, Shape{250, 270, 300}));
+                         ::testing::Values(Shape{1, 1, 1}, Shape{14, 32, 8}, Shape{15, 33, 257},
+                                           Shape{13, 31, 256}, Shape{300, 47, 600},
+                                           Shape{29, 160, 16}, Shape{250, 270, 300}));
 
 TEST(Product, OfNothingIsZero) {
   const at::Tensor out = normal("out", {3, 4}, 1.0, at::kFloat);
@@ -85,7 +85,8 @@ TEST(Gradient, IsWrittenOrAdded) {
     const at::Tensor x = normal("x", {20, 5}, 1.0, dtype);
     const at::Tensor expected = dy.to(at::kDouble).t().matmul(x.to(at::kDouble));
     const at::ScalarType wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
-    Bound bound{normal("w", {6, 5}, 1.0, dtype), at::full({6, 5}, std::nan(""), at::TensorOptions().dtype(wide)), true};
+    Bound bound{normal("w", {6, 5}, 1.0, dtype),
+                at::full({6, 5}, std::nan(""), at::TensorOptions().dtype(wide)), true};
     accumulate_product(bound, dy, x);
     EXPECT_LT(relative_error(bound.grad, expected), dtype == at::kBFloat16 ? 5e-3 : 1e-6);
     bound.overwrite = false;

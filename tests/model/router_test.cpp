@@ -4,12 +4,11 @@
 
 #include <cmath>
 
-#include <gtest/gtest.h>
-
 #include <ATen/ops/full.h>
 #include <ATen/ops/logit.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include "core/model/kernels/expert_choice.h"
 #include "tests/model/oracle.h"
@@ -18,7 +17,8 @@
 namespace ciuic::core::testing {
 namespace {
 
-RouterRule rule(int64_t experts, int64_t chosen, int64_t groups = 1, int64_t kept = 1, double scaling = 2.5) {
+RouterRule rule(int64_t experts, int64_t chosen, int64_t groups = 1, int64_t kept = 1,
+                double scaling = 2.5) {
   ModelConfig c;
   c.n_routed_experts = experts;
   c.num_experts_per_tok = chosen;
@@ -33,9 +33,11 @@ at::Tensor row(std::vector<double> values, at::ScalarType dtype = at::kFloat) {
 }
 
 // Both implementations of one choice.
-std::vector<Routing> route(const RouterRule& r, const at::Tensor& scores_E, const at::Tensor& bias_E) {
+std::vector<Routing> route(const RouterRule& r, const at::Tensor& scores_E,
+                           const at::Tensor& bias_E) {
   const at::Tensor logits = scores_E.logit().unsqueeze(0);
-  return {kernels::cpu::choose_experts(r, logits, bias_E), kernels::reference::choose_experts(r, logits, bias_E)};
+  return {kernels::cpu::choose_experts(r, logits, bias_E),
+          kernels::reference::choose_experts(r, logits, bias_E)};
 }
 
 std::vector<int64_t> experts_of(const Routing& routing) {
@@ -95,7 +97,8 @@ TEST(Router, EqualScoresGoToTheLowerExpert) {
 
 TEST(Router, EveryTokenGetsDifferentExpertsWhateverTheScores) {
   const double inf = std::numeric_limits<double>::infinity();
-  const at::Tensor logits = row({std::nan(""), -inf, inf, 0, -inf, std::nan(""), -inf, 1}).unsqueeze(0);
+  const at::Tensor logits =
+      row({std::nan(""), -inf, inf, 0, -inf, std::nan(""), -inf, 1}).unsqueeze(0);
   const Routing r = kernels::cpu::choose_experts(rule(8, 4, 4, 2), logits, at::full({8}, -1e30));
   std::vector<int64_t> experts = experts_of(r);
   std::sort(experts.begin(), experts.end());
@@ -104,7 +107,8 @@ TEST(Router, EveryTokenGetsDifferentExpertsWhateverTheScores) {
   EXPECT_LT(experts.back(), 8);
 }
 
-// 10 thousand tokens with biases up to +-12, as the conformance set asks: kernel, reference and a port of transformers.
+// 10 thousand tokens with biases up to +-12, as the conformance set asks: kernel, reference and a
+// port of transformers.
 TEST(Router, AgreesWithTheReferenceUnderLargeBiases) {
   ModelConfig config = small_config();
   const RouterRule r(config);
@@ -116,7 +120,8 @@ TEST(Router, AgreesWithTheReferenceUnderLargeBiases) {
   EXPECT_LT(relative_error(fast.weights_NK, plain.weights_NK), 1e-14);
 
   const Oracle oracle(config, {}, {{"gate.e_score_correction_bias", bias}});
-  EXPECT_TRUE(same_bits(fast.experts_NK.to(at::kLong), oracle.chosen_experts(logits.sigmoid(), "")));
+  EXPECT_TRUE(
+      same_bits(fast.experts_NK.to(at::kLong), oracle.chosen_experts(logits.sigmoid(), "")));
 
   const at::Tensor dweights = normal("dweights", {10000, 3}, 1.0, at::kDouble);
   EXPECT_LT(relative_error(kernels::cpu::choose_experts_backward(r, fast, dweights),

@@ -36,11 +36,12 @@ ModelConfig small_config() {
   return c;
 }
 
-at::Tensor normal(std::string_view name, std::vector<int64_t> shape, double deviation, at::ScalarType dtype,
-                  uint64_t seed) {
+at::Tensor normal(std::string_view name, std::vector<int64_t> shape, double deviation,
+                  at::ScalarType dtype, uint64_t seed) {
   at::Tensor values = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
   const ParameterSpec spec{std::string(name), shape, 0, false, Init::Normal};
-  fill_initial_values(spec, deviation, seed, 0, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
+  fill_initial_values(spec, deviation, seed, 0,
+                      {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
   return values.to(dtype);
 }
 
@@ -66,10 +67,13 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
       }
       const at::Tensor value = flat_values.narrow(0, offset, spec.num_elements()).view(spec.shape);
       const bool is_norm = spec.init == Init::Ones;
-      value.copy_(normal(spec.name, spec.shape, is_norm ? 0.1 : deviation).add(is_norm ? 1.0 : 0.0));
-      const bool stays_wide = dtype == at::kBFloat16 && (is_norm || spec.name.ends_with("mlp.gate.weight"));
+      value.copy_(
+          normal(spec.name, spec.shape, is_norm ? 0.1 : deviation).add(is_norm ? 1.0 : 0.0));
+      const bool stays_wide =
+          dtype == at::kBFloat16 && (is_norm || spec.name.ends_with("mlp.gate.weight"));
       values_[spec.name] = stays_wide ? value.to(at::kFloat) : value;
-      gradients_[spec.name] = flat_gradients.narrow(0, offset, spec.num_elements()).view(spec.shape);
+      gradients_[spec.name] =
+          flat_gradients.narrow(0, offset, spec.num_elements()).view(spec.shape);
       offset += spec.num_elements();
     }
   }
@@ -104,16 +108,17 @@ void TestParameters::zero_gradients() {
   }
 }
 
-double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
-                double seed, bool overwrite) {
+double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT,
+                const at::Tensor& targets_BT, double seed, bool overwrite) {
   const int64_t layers = model.config().num_hidden_layers;
   std::vector<LayerTape> tapes(layers);
   at::Tensor hidden = model.embed(parameters.bind_values(0), tokens_BT);
   for (int64_t unit = 1; unit <= layers; ++unit) {
-    hidden = model.forward(unit, parameters.bind_values(unit), hidden, &tapes[unit - 1], Mode::Train);
+    hidden =
+        model.forward(unit, parameters.bind_values(unit), hidden, &tapes[unit - 1], Mode::Train);
   }
-  const HeadGradient head =
-      model.head_loss_and_backward(parameters.bind(model.head_unit(), overwrite), hidden, targets_BT, seed);
+  const HeadGradient head = model.head_loss_and_backward(
+      parameters.bind(model.head_unit(), overwrite), hidden, targets_BT, seed);
   at::Tensor dhidden = head.dhidden;
   for (int64_t unit = layers; unit >= 1; --unit) {
     dhidden = model.backward(unit, parameters.bind(unit, overwrite), dhidden, tapes[unit - 1]);
@@ -131,7 +136,8 @@ at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::
 }
 
 double relative_error(const at::Tensor& a, const at::Tensor& b) {
-  const double difference = at::linalg_vector_norm(a.to(at::kDouble).sub(b.to(at::kDouble))).item<double>();
+  const double difference =
+      at::linalg_vector_norm(a.to(at::kDouble).sub(b.to(at::kDouble))).item<double>();
   const double size = at::linalg_vector_norm(b.to(at::kDouble)).item<double>();
   if (std::isnan(difference)) {
     return std::numeric_limits<double>::infinity();

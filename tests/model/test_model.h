@@ -27,7 +27,8 @@ at::Tensor normal(std::string_view name, std::vector<int64_t> shape, double devi
 /// Token ids in [0, vocab_size), the same every time.
 at::Tensor some_tokens(int64_t batch, int64_t tokens, int64_t vocab_size, uint64_t seed = 1);
 
-/// Parameters of a model with their gradients, all in one storage per unit, one after another, as in a flat bucket.
+/// Parameters of a model with their gradients, all in one storage per unit, one after another, as
+/// in a flat bucket.
 class TestParameters {
  public:
   /// Norm weights vary around 1; router and norm weights are f32 when `dtype` is bf16.
@@ -49,9 +50,10 @@ class TestParameters {
   std::map<std::string, at::Tensor> values_, gradients_;
 };
 
-/// One micro-batch as the trainer runs it: returns the loss sum and leaves gradients in `parameters`.
-double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
-                double seed, bool overwrite);
+/// One micro-batch as the trainer runs it: returns the loss sum and leaves gradients in
+/// `parameters`.
+double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT,
+                const at::Tensor& targets_BT, double seed, bool overwrite);
 
 /// Forward only: logits [B, T, V].
 at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::Tensor& tokens_BT);

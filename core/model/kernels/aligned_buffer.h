@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// Working memory of one thread: grows to what was ever asked for, aligned for any vector, never cleared.
+// Working memory of one thread: grows to what was ever asked for, aligned for any vector, never
+// cleared.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,8 @@ class AlignedBuffer final {
   /// At least `size` floats, whose content is open.
   float* reserve(int64_t size) {
     if (size > size_) {
-      data_.reset(static_cast<float*>(::operator new(static_cast<size_t>(size) * sizeof(float), kAlignment)));
+      data_.reset(static_cast<float*>(
+          ::operator new(static_cast<size_t>(size) * sizeof(float), kAlignment)));
       size_ = size;
     }
     return data_.get();

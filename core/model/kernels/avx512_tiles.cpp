@@ -12,7 +12,8 @@ namespace ciuic::core::kernels::avx512 {
 #if defined(__x86_64__)
 namespace {
 
-// Only these functions use AVX-512: the file is compiled for the base instruction set like all others.
+// Only these functions use AVX-512: the file is compiled for the base instruction set like all
+// others.
 #define CIUIC_AVX512 __attribute__((target("avx512f")))
 #define CIUIC_AVX512_INLINE __attribute__((target("avx512f"), always_inline)) inline
 
@@ -22,8 +23,8 @@ CIUIC_AVX512_INLINE __mmask16 lanes(int64_t width) {
 }
 
 template <int kRows>
-CIUIC_AVX512_INLINE void multiply_tile(float* c, int64_t c_stride, View a, const float* panel, int64_t depth,
-                                       __mmask16 left, __mmask16 right, bool adds) {
+CIUIC_AVX512_INLINE void multiply_tile(float* c, int64_t c_stride, View a, const float* panel,
+                                       int64_t depth, __mmask16 left, __mmask16 right, bool adds) {
   __m512 sum[kRows][2];
   for (int row = 0; row < kRows; ++row) {
     sum[row][0] = _mm512_setzero_ps();
@@ -54,19 +55,20 @@ CIUIC_AVX512_INLINE void multiply_tile(float* c, int64_t c_stride, View a, const
 // A table instead of a switch: one instance for each number of rows that a last tile can have.
 using Tile = void (*)(float*, int64_t, View, const float*, int64_t, __mmask16, __mmask16, bool);
 template <int kRows>
-CIUIC_AVX512 void tile(float* c, int64_t c_stride, View a, const float* panel, int64_t depth, __mmask16 left,
-                       __mmask16 right, bool adds) {
+CIUIC_AVX512 void tile(float* c, int64_t c_stride, View a, const float* panel, int64_t depth,
+                       __mmask16 left, __mmask16 right, bool adds) {
   multiply_tile<kRows>(c, c_stride, a, panel, depth, left, right, adds);
 }
-constexpr Tile kTiles[kTileRows + 1] = {nullptr, tile<1>, tile<2>,  tile<3>,  tile<4>,  tile<5>,  tile<6>, tile<7>,
-                                        tile<8>, tile<9>, tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
+constexpr Tile kTiles[kTileRows + 1] = {nullptr,  tile<1>,  tile<2>,  tile<3>,  tile<4>,
+                                        tile<5>,  tile<6>,  tile<7>,  tile<8>,  tile<9>,
+                                        tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
 
 }  // namespace
 
 bool is_supported() { return __builtin_cpu_supports("avx512f") != 0; }
 
-CIUIC_AVX512 void multiply_panel(float* c, int64_t c_stride, View a, const float* panel, int64_t rows, int64_t depth,
-                                 int64_t width, bool adds) {
+CIUIC_AVX512 void multiply_panel(float* c, int64_t c_stride, View a, const float* panel,
+                                 int64_t rows, int64_t depth, int64_t width, bool adds) {
   const __mmask16 left = lanes(width);
   const __mmask16 right = lanes(width - 16);
   for (int64_t row = 0; row < rows; row += kTileRows) {

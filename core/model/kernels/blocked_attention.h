@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// Causal attention in blocks of queries, for the CPU: one head at a time, with scores of one block in the cache.
-// attention.h has the shapes and the reference.
+// Causal attention in blocks of queries, for the CPU: one head at a time, with scores of one block
+// in the cache. attention.h has the shapes and the reference.
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
@@ -13,10 +13,10 @@ namespace ciuic::core::kernels {
 
 bool has_blocked_attention(at::ScalarType dtype);
 
-at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd, const at::Tensor& v_BTHd, double scale,
-                             at::Tensor* log_sum_BHT);
+at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
+                             const at::Tensor& v_BTHd, double scale, at::Tensor* log_sum_BHT);
 
-AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape, double scale,
-                                             const at::Tensor& dv_BTHd);
+AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
+                                             double scale, const at::Tensor& dv_BTHd);
 
 }  // namespace ciuic::core::kernels

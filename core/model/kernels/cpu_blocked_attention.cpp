@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Causal attention from the tiles of avx512_tiles.h, one head at a time.
 //
-// A block of queries holds its scores against all keys before it, [kBlock, T], so the softmax is a plain one; the scores
-// of other blocks never exist. Products walk in tiles of 14 rows and skip what lies above the diagonal tile by tile.
-// Everything is f32 inside; bf16 is widened when a head is read and rounded when it is written.
+// A block of queries holds its scores against all keys before it, [kBlock, T], so the softmax is a
+// plain one; the scores of other blocks never exist. Products walk in tiles of 14 rows and skip
+// what lies above the diagonal tile by tile. Everything is f32 inside; bf16 is widened when a head
+// is read and rounded when it is written.
 //
-// Backward recomputes the probabilities from the saved log sums (FlashAttention-2, arXiv:2307.08691, algorithm 2):
-//   P = exp(scale Q K^T - L);  dV = P^T dO;  dS = scale P (dO V^T - rowsum(dO O));  dQ = dS K;  dK = dS^T Q
-#include "core/model/kernels/blocked_attention.h"
-
+// Backward recomputes the probabilities from the saved log sums (FlashAttention-2,
+// arXiv:2307.08691, algorithm 2):
+//   P = exp(scale Q K^T - L);  dV = P^T dO;  dS = scale P (dO V^T - rowsum(dO O));  dQ = dS K;  dK
+//   = dS^T Q
 #include <algorithm>
 #include <cmath>
 
@@ -16,6 +17,7 @@
 
 #include "core/model/kernels/aligned_buffer.h"
 #include "core/model/kernels/avx512_tiles.h"
+#include "core/model/kernels/blocked_attention.h"
 #include "core/model/kernels/cpu_loops.h"
 
 namespace ciuic::core::kernels {
@@ -26,17 +28,22 @@ using avx512::kPanelWidth;
 using avx512::kTileRows;
 using avx512::View;
 
-// Queries per block. A multiple of a tile, so that a tile of keys meets the diagonal in one block only.
+// Queries per block. A multiple of a tile, so that a tile of keys meets the diagonal in one block
+// only.
 constexpr int64_t kBlock = 8 * kTileRows;
 
-int64_t rounded_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t rounded_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 struct Sizes {
   int64_t batch, tokens, heads, key_dim, value_dim;
 
   [[nodiscard]] int64_t score_stride() const { return rounded_up(tokens, kPanelWidth); }
   /// Floats of a [rows, width] matrix in panels.
-  static int64_t panels(int64_t rows, int64_t width) { return rows * rounded_up(width, kPanelWidth); }
+  static int64_t panels(int64_t rows, int64_t width) {
+    return rows * rounded_up(width, kPanelWidth);
+  }
 };
 
 Sizes sizes_of(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd) {
@@ -88,7 +95,8 @@ CIUIC_CPU_CLONES void read_head(float* out, Head<const T> head, int64_t rows, in
 
 // Writes rows, each times its factor; factors null: as they are.
 template <typename T>
-CIUIC_CPU_CLONES void write_head(Head<T> head, const float* in, int64_t rows, int64_t width, const float* factors) {
+CIUIC_CPU_CLONES void write_head(Head<T> head, const float* in, int64_t rows, int64_t width,
+                                 const float* factors) {
   for (int64_t row = 0; row < rows; ++row) {
     T* out = head.data + row * head.stride;
     const float factor = factors != nullptr ? factors[row] : 1.0f;
@@ -99,10 +107,12 @@ CIUIC_CPU_CLONES void write_head(Head<T> head, const float* in, int64_t rows, in
   }
 }
 
-// A row-major [rows, width] matrix as the right factor of a product over its rows: panels of 32 columns, full depth.
+// A row-major [rows, width] matrix as the right factor of a product over its rows: panels of 32
+// columns, full depth.
 void pack_rows(float* panels, const float* matrix, int64_t rows, int64_t width) {
   for (int64_t first = 0; first < width; first += kPanelWidth) {
-    avx512::pack_panel(panels + first * rows, {matrix + first, width, 1}, rows, std::min(kPanelWidth, width - first));
+    avx512::pack_panel(panels + first * rows, {matrix + first, width, 1}, rows,
+                       std::min(kPanelWidth, width - first));
   }
 }
 
@@ -114,40 +124,44 @@ void pack_transposed(float* panels, const float* matrix, int64_t rows, int64_t w
   }
 }
 
-// scores[query - begin, key] = a[query] . b[key] for the tiles that touch the triangle key <= query.
-// a: row-major [T, width]; b: packed by pack_transposed.
-void triangle_scores(float* scores, int64_t stride, const float* a, const float* b, int64_t width, int64_t begin,
-                     int64_t end) {
+// scores[query - begin, key] = a[query] . b[key] for the tiles that touch the triangle key <=
+// query. a: row-major [T, width]; b: packed by pack_transposed.
+void triangle_scores(float* scores, int64_t stride, const float* a, const float* b, int64_t width,
+                     int64_t begin, int64_t end) {
   for (int64_t key = 0; key < end; key += kPanelWidth) {
     const int64_t row = std::max(begin, key / kTileRows * kTileRows);
-    avx512::multiply_panel(scores + (row - begin) * stride + key, stride, {a + row * width, width, 1}, b + key * width,
-                           end - row, width, kPanelWidth, /*adds=*/false);
+    avx512::multiply_panel(scores + (row - begin) * stride + key, stride,
+                           {a + row * width, width, 1}, b + key * width, end - row, width,
+                           kPanelWidth, /*adds=*/false);
   }
 }
 
-// out[query - begin] = sum over keys <= query of p[query - begin, key] matrix[key]; `p` is zero above the diagonal
-// within a tile. matrix: packed by pack_rows, [T, width]; out: [end - begin, width].
-void triangle_times(float* out, const float* p, int64_t stride, const float* matrix, int64_t tokens, int64_t width,
-                    int64_t begin, int64_t end) {
+// out[query - begin] = sum over keys <= query of p[query - begin, key] matrix[key]; `p` is zero
+// above the diagonal within a tile. matrix: packed by pack_rows, [T, width]; out: [end - begin,
+// width].
+void triangle_times(float* out, const float* p, int64_t stride, const float* matrix, int64_t tokens,
+                    int64_t width, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row += kTileRows) {
     const int64_t last = std::min(row + kTileRows, end);
     for (int64_t column = 0; column < width; column += kPanelWidth) {
-      avx512::multiply_panel(out + (row - begin) * width + column, width, {p + (row - begin) * stride, stride, 1},
-                             matrix + column * tokens, last - row, last, std::min(kPanelWidth, width - column),
+      avx512::multiply_panel(out + (row - begin) * width + column, width,
+                             {p + (row - begin) * stride, stride, 1}, matrix + column * tokens,
+                             last - row, last, std::min(kPanelWidth, width - column),
                              /*adds=*/false);
     }
   }
 }
 
-// out[key] (+)= sum over queries >= key of p[query - begin, key] matrix[query]. A key's first block is the one that
-// it lies in. matrix: packed by pack_rows, [T, width]; out: [T, width].
-void transposed_triangle_times(float* out, const float* p, int64_t stride, const float* matrix, int64_t tokens,
-                               int64_t width, int64_t begin, int64_t end) {
+// out[key] (+)= sum over queries >= key of p[query - begin, key] matrix[query]. A key's first block
+// is the one that it lies in. matrix: packed by pack_rows, [T, width]; out: [T, width].
+void transposed_triangle_times(float* out, const float* p, int64_t stride, const float* matrix,
+                               int64_t tokens, int64_t width, int64_t begin, int64_t end) {
   for (int64_t key = 0; key < end; key += kTileRows) {
     const int64_t count = std::min(kTileRows, end - key);
     const int64_t query = std::max(begin, key);
     for (int64_t column = 0; column < width; column += kPanelWidth) {
-      avx512::multiply_panel(out + key * width + column, width, {p + (query - begin) * stride + key, 1, stride},
+      avx512::multiply_panel(out + key * width + column, width,
+                             {p + (query - begin) * stride + key, 1, stride},
                              matrix + column * tokens + query * kPanelWidth, count, end - query,
                              std::min(kPanelWidth, width - column), /*adds=*/key < begin);
     }
@@ -155,11 +169,13 @@ void transposed_triangle_times(float* out, const float* p, int64_t stride, const
 }
 
 // End of the tile that a query lies in: as far as products read its row of probabilities.
-int64_t tile_end(int64_t query, int64_t end) { return std::min((query / kTileRows + 1) * kTileRows, end); }
+int64_t tile_end(int64_t query, int64_t end) {
+  return std::min((query / kTileRows + 1) * kTileRows, end);
+}
 
 // Scores -> exp(scale (s - largest)), zero above the diagonal; log_sum and 1 / sum of each row.
-CIUIC_CPU_CLONES void exponentials(float* scores, int64_t stride, float scale, int64_t begin, int64_t end,
-                                   float* log_sum, float* inverse_sum) {
+CIUIC_CPU_CLONES void exponentials(float* scores, int64_t stride, float scale, int64_t begin,
+                                   int64_t end, float* log_sum, float* inverse_sum) {
   for (int64_t query = begin; query < end; ++query) {
     float* s = scores + (query - begin) * stride;
     float largest = s[0];
@@ -180,8 +196,9 @@ CIUIC_CPU_CLONES void exponentials(float* scores, int64_t stride, float scale, i
 }
 
 // Scores -> probabilities; dp -> scale p (dp - dot). Both zero above the diagonal.
-CIUIC_CPU_CLONES void probability_gradients(float* scores, float* dp, int64_t stride, float scale, int64_t begin,
-                                            int64_t end, const float* log_sum, const float* dot) {
+CIUIC_CPU_CLONES void probability_gradients(float* scores, float* dp, int64_t stride, float scale,
+                                            int64_t begin, int64_t end, const float* log_sum,
+                                            const float* dot) {
   for (int64_t query = begin; query < end; ++query) {
     float* s = scores + (query - begin) * stride;
     float* d = dp + (query - begin) * stride;
@@ -199,7 +216,8 @@ CIUIC_CPU_CLONES void probability_gradients(float* scores, float* dp, int64_t st
 }
 
 template <typename T>
-CIUIC_CPU_CLONES void row_dots(float* dots, const float* a, Head<const T> b, int64_t rows, int64_t width) {
+CIUIC_CPU_CLONES void row_dots(float* dots, const float* a, Head<const T> b, int64_t rows,
+                               int64_t width) {
   for (int64_t row = 0; row < rows; ++row) {
     const T* other = b.data + row * b.stride;
     float sum = 0;
@@ -225,8 +243,8 @@ struct ForwardSpace {
 };
 
 template <typename T>
-void forward_head(const Sizes& z, const ForwardSpace& space, Head<const T> q, Head<const T> k, Head<const T> v,
-                  Head<T> out, float* log_sum, float scale) {
+void forward_head(const Sizes& z, const ForwardSpace& space, Head<const T> q, Head<const T> k,
+                  Head<const T> v, Head<T> out, float* log_sum, float scale) {
   read_head(space.q, q, z.tokens, z.key_dim);
   read_head(space.row_major, k, z.tokens, z.key_dim);
   pack_transposed(space.k_transposed, space.row_major, z.tokens, z.key_dim);
@@ -237,8 +255,10 @@ void forward_head(const Sizes& z, const ForwardSpace& space, Head<const T> q, He
     const int64_t end = std::min(begin + kBlock, z.tokens);
     triangle_scores(space.scores, stride, space.q, space.k_transposed, z.key_dim, begin, end);
     exponentials(space.scores, stride, scale, begin, end, log_sum, space.inverse_sum);
-    triangle_times(space.out, space.scores, stride, space.v_rows, z.tokens, z.value_dim, begin, end);
-    write_head<T>({out.data + begin * out.stride, out.stride}, space.out, end - begin, z.value_dim, space.inverse_sum);
+    triangle_times(space.out, space.scores, stride, space.v_rows, z.tokens, z.value_dim, begin,
+                   end);
+    write_head<T>({out.data + begin * out.stride, out.stride}, space.out, end - begin, z.value_dim,
+                  space.inverse_sum);
   }
 }
 
@@ -259,8 +279,8 @@ struct BackwardSpace {
         dk(arena.take(z.tokens * z.key_dim)),
         dv(arena.take(z.tokens * z.value_dim)),
         dots(arena.take(z.tokens)) {}
-  float *row_major, *q, *dout, *k_transposed, *v_transposed, *q_rows, *k_rows, *dout_rows, *p, *dp, *dq, *dk, *dv,
-      *dots;
+  float *row_major, *q, *dout, *k_transposed, *v_transposed, *q_rows, *k_rows, *dout_rows, *p, *dp,
+      *dq, *dk, *dv, *dots;
 };
 
 template <typename T>
@@ -271,7 +291,8 @@ struct BackwardHeads {
 };
 
 template <typename T>
-void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHeads<T>& heads, float scale) {
+void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHeads<T>& heads,
+                   float scale) {
   read_head(space.q, heads.q, z.tokens, z.key_dim);
   pack_rows(space.q_rows, space.q, z.tokens, z.key_dim);
   read_head(space.row_major, heads.k, z.tokens, z.key_dim);
@@ -289,16 +310,19 @@ void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHea
     triangle_scores(space.dp, stride, space.dout, space.v_transposed, z.value_dim, begin, end);
     probability_gradients(space.p, space.dp, stride, scale, begin, end, heads.log_sum, space.dots);
     triangle_times(space.dq, space.dp, stride, space.k_rows, z.tokens, z.key_dim, begin, end);
-    write_head<T>({heads.dq.data + begin * heads.dq.stride, heads.dq.stride}, space.dq, end - begin, z.key_dim,
-                  nullptr);
-    transposed_triangle_times(space.dk, space.dp, stride, space.q_rows, z.tokens, z.key_dim, begin, end);
-    transposed_triangle_times(space.dv, space.p, stride, space.dout_rows, z.tokens, z.value_dim, begin, end);
+    write_head<T>({heads.dq.data + begin * heads.dq.stride, heads.dq.stride}, space.dq, end - begin,
+                  z.key_dim, nullptr);
+    transposed_triangle_times(space.dk, space.dp, stride, space.q_rows, z.tokens, z.key_dim, begin,
+                              end);
+    transposed_triangle_times(space.dv, space.p, stride, space.dout_rows, z.tokens, z.value_dim,
+                              begin, end);
   }
   write_head(heads.dk, space.dk, z.tokens, z.key_dim, nullptr);
   write_head(heads.dv, space.dv, z.tokens, z.value_dim, nullptr);
 }
 
-// Calls body(space, batch, head) for all heads, spread over the threads, each with its own working memory.
+// Calls body(space, batch, head) for all heads, spread over the threads, each with its own working
+// memory.
 template <typename Space, typename Body>
 void for_each_head(const Sizes& z, const Body& body) {
   Arena counter(nullptr);
@@ -325,8 +349,8 @@ bool has_blocked_attention(at::ScalarType dtype) {
   return is_supported && (dtype == at::kFloat || dtype == at::kBFloat16);
 }
 
-at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd, const at::Tensor& v_BTHd, double scale,
-                             at::Tensor* log_sum_BHT) {
+at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
+                             const at::Tensor& v_BTHd, double scale, at::Tensor* log_sum_BHT) {
   const Sizes z = sizes_of(q_BTHd, v_BTHd);
   at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
   *log_sum_BHT = at::empty({z.batch, z.heads, z.tokens}, q_BTHd.options().dtype(at::kFloat));
@@ -342,8 +366,8 @@ at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
   return out_BTHd;
 }
 
-AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape, double scale,
-                                             const at::Tensor& dv_BTHd) {
+AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
+                                             double scale, const at::Tensor& dv_BTHd) {
   const Sizes z = sizes_of(tape.q_BTHd, tape.v_BTHd);
   const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
                             at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};

@@ -31,8 +31,8 @@ template <typename T, typename A>
 }
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void loss_rows(T* logits, const int64_t* targets, A* losses, int64_t begin, int64_t end,
-                                int64_t size, A seed, bool wants_gradient) {
+CIUIC_CPU_CLONES void loss_rows(T* logits, const int64_t* targets, A* losses, int64_t begin,
+                                int64_t end, int64_t size, A seed, bool wants_gradient) {
   for (int64_t row = begin; row < end; ++row) {
     T* z = logits + row * size;
     const int64_t target = targets[row];
@@ -59,14 +59,17 @@ CIUIC_CPU_CLONES void loss_rows(T* logits, const int64_t* targets, A* losses, in
   }
 }
 
-at::Tensor run(const at::Tensor& logits_NV, const at::Tensor& targets_N, double seed, bool wants_gradient) {
+at::Tensor run(const at::Tensor& logits_NV, const at::Tensor& targets_N, double seed,
+               bool wants_gradient) {
   const int64_t rows = logits_NV.size(0);
   const int64_t size = logits_NV.size(1);
-  at::Tensor losses = at::empty({rows}, logits_NV.options().dtype(accumulate_dtype(logits_NV.scalar_type())));
+  at::Tensor losses =
+      at::empty({rows}, logits_NV.options().dtype(accumulate_dtype(logits_NV.scalar_type())));
   with_dtype(logits_NV.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     using A = Accumulate<T>;
-    T* logits = const_cast<T*>(logits_NV.const_data_ptr<T>());  // written only when a gradient is wanted
+    T* logits =
+        const_cast<T*>(logits_NV.const_data_ptr<T>());  // written only when a gradient is wanted
     const int64_t* targets = targets_N.const_data_ptr<int64_t>();
     A* out = losses.mutable_data_ptr<A>();
     parallel_rows(rows, 4 * size, [&](int64_t begin, int64_t end) {
@@ -82,7 +85,8 @@ at::Tensor cross_entropy(const at::Tensor& logits_NV, const at::Tensor& targets_
   return run(logits_NV, targets_N, 0, false);
 }
 
-at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double seed) {
+at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N,
+                                   double seed) {
   return run(logits_NV, targets_N, seed, true);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The router's rule on the CPU: one pass over a token's logits, selection by repeated maximum (K is small).
+// The router's rule on the CPU: one pass over a token's logits, selection by repeated maximum (K is
+// small).
 //
-// Chosen experts and dropped groups are flagged rather than overwritten by a low score, so that whatever the scores are
-// (huge biases, infinities, NaN) every token gets K different experts of kept groups.
+// Chosen experts and dropped groups are flagged rather than overwritten by a low score, so that
+// whatever the scores are (huge biases, infinities, NaN) every token gets K different experts of
+// kept groups.
 #include <cstdint>
 #include <vector>
 
@@ -49,7 +51,10 @@ A sum_of_two_largest(const A* values, int64_t count) {
 template <typename A>
 struct Scratch {
   explicit Scratch(const RouterRule& rule)
-      : scores(rule.num_experts), choice(rule.num_experts), groups(rule.num_groups), taken(rule.num_experts),
+      : scores(rule.num_experts),
+        choice(rule.num_experts),
+        groups(rule.num_groups),
+        taken(rule.num_experts),
         taken_groups(rule.num_groups) {}
   std::vector<A> scores, choice, groups;
   std::vector<uint8_t> taken, taken_groups;
@@ -72,8 +77,8 @@ void drop_groups(const RouterRule& rule, Scratch<A>& s) {
 }
 
 template <typename A>
-void choose(const RouterRule& rule, const A* logits, const float* bias, Scratch<A>& s, int32_t* experts, A* scores,
-            A* weights) {
+void choose(const RouterRule& rule, const A* logits, const float* bias, Scratch<A>& s,
+            int32_t* experts, A* scores, A* weights) {
   for (int64_t e = 0; e < rule.num_experts; ++e) {
     s.scores[e] = sigmoid(logits[e]);
     s.choice[e] = s.scores[e] + static_cast<A>(bias[e]);
@@ -91,14 +96,16 @@ void choose(const RouterRule& rule, const A* logits, const float* bias, Scratch<
     scores[k] = s.scores[expert];
     sum += scores[k];
   }
-  const A factor = static_cast<A>(rule.scaling) * (rule.normalizes ? A(1) / (sum + A(1e-20)) : A(1));
+  const A factor =
+      static_cast<A>(rule.scaling) * (rule.normalizes ? A(1) / (sum + A(1e-20)) : A(1));
   for (int64_t k = 0; k < rule.num_chosen; ++k) {
     weights[k] = scores[k] * factor;
   }
 }
 
 template <typename A>
-void choose_backward(const RouterRule& rule, const int32_t* experts, const A* s, const A* dweights, A* dlogits) {
+void choose_backward(const RouterRule& rule, const int32_t* experts, const A* s, const A* dweights,
+                     A* dlogits) {
   A inverse = 1;
   A mean = 0;
   if (rule.normalizes) {
@@ -119,10 +126,12 @@ void choose_backward(const RouterRule& rule, const int32_t* experts, const A* s,
 
 }  // namespace
 
-Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, const at::Tensor& bias_E) {
+Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
+                       const at::Tensor& bias_E) {
   const int64_t tokens = logits_NE.size(0);
   const int64_t k = rule.num_chosen;
-  Routing out{at::empty({tokens, k}, logits_NE.options().dtype(at::kInt)), at::empty({tokens, k}, logits_NE.options()),
+  Routing out{at::empty({tokens, k}, logits_NE.options().dtype(at::kInt)),
+              at::empty({tokens, k}, logits_NE.options()),
               at::empty({tokens, k}, logits_NE.options())};
   const float* bias = bias_E.const_data_ptr<float>();
   with_dtype(logits_NE.scalar_type(), [&](auto tag) {
@@ -134,14 +143,16 @@ Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, cons
     parallel_rows(tokens, rule.num_experts * (k + 4), [&](int64_t begin, int64_t end) {
       Scratch<A> scratch(rule);
       for (int64_t n = begin; n < end; ++n) {
-        choose<A>(rule, logits + n * rule.num_experts, bias, scratch, experts + n * k, scores + n * k, weights + n * k);
+        choose<A>(rule, logits + n * rule.num_experts, bias, scratch, experts + n * k,
+                  scores + n * k, weights + n * k);
       }
     });
   });
   return out;
 }
 
-at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing, const at::Tensor& dweights_NK) {
+at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
+                                   const at::Tensor& dweights_NK) {
   const int64_t tokens = dweights_NK.size(0);
   const int64_t k = rule.num_chosen;
   at::Tensor out = at::zeros({tokens, rule.num_experts}, dweights_NK.options());
@@ -152,7 +163,8 @@ at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routin
     const A* dweights = dweights_NK.const_data_ptr<A>();
     A* dlogits = out.mutable_data_ptr<A>();
     for (int64_t n = 0; n < tokens; ++n) {
-      choose_backward<A>(rule, experts + n * k, scores + n * k, dweights + n * k, dlogits + n * rule.num_experts);
+      choose_backward<A>(rule, experts + n * k, scores + n * k, dweights + n * k,
+                         dlogits + n * rule.num_experts);
     }
   });
   return out;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Expert rows on the CPU. combine_rows_ reads where a scatter would write: no two threads meet, and the order is fixed.
+// Expert rows on the CPU. combine_rows_ reads where a scatter would write: no two threads meet, and
+// the order is fixed.
 #include <algorithm>
 #include <cstring>
 
@@ -11,12 +12,14 @@
 namespace ciuic::core::kernels::cpu {
 namespace {
 
-// Elements of a row that are summed over all choices before they are stored: a stretch of accumulators in the cache.
+// Elements of a row that are summed over all choices before they are stored: a stretch of
+// accumulators in the cache.
 constexpr int64_t kStretch = 256;
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void combine_tokens(T* out, const T* rows, const int32_t* row_of_choice, const A* weights,
-                                     int64_t begin, int64_t end, int64_t choices, int64_t size) {
+CIUIC_CPU_CLONES void combine_tokens(T* out, const T* rows, const int32_t* row_of_choice,
+                                     const A* weights, int64_t begin, int64_t end, int64_t choices,
+                                     int64_t size) {
   A sum[kStretch];
   for (int64_t token = begin; token < end; ++token) {
     const int32_t* chosen = row_of_choice + token * choices;
@@ -66,8 +69,8 @@ at::Tensor gather_rows(const at::Tensor& x_ND, const at::Tensor& token_of_row_R)
   return out;
 }
 
-void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD, const at::Tensor& row_of_choice_NK,
-                   const at::Tensor& weights_NK) {
+void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD,
+                   const at::Tensor& row_of_choice_NK, const at::Tensor& weights_NK) {
   const int64_t choices = row_of_choice_NK.size(1);
   const int64_t size = out_ND.size(1);
   with_dtype(out_ND.scalar_type(), [&](auto tag) {

@@ -3,9 +3,10 @@
 
 // What the CPU kernels share: dtypes, clones for wider vectors, and an exponential that vectorises.
 //
-// A kernel is a function template over rows, marked CIUIC_CPU_CLONES, that parallel_rows() calls for ranges of rows. It
-// computes in Accumulate<T>: float for float and bf16, double for double. Sums use `#pragma omp simd reduction`, which
-// lets the compiler keep one partial sum per lane: the order is fixed by the binary and the processor, never by threads.
+// A kernel is a function template over rows, marked CIUIC_CPU_CLONES, that parallel_rows() calls
+// for ranges of rows. It computes in Accumulate<T>: float for float and bf16, double for double.
+// Sums use `#pragma omp simd reduction`, which lets the compiler keep one partial sum per lane: the
+// order is fixed by the binary and the processor, never by threads.
 
 #include <bit>
 #include <cmath>
@@ -17,11 +18,12 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
 
-// One binary serves old and new processors; the choice is made once, at load. Sanitizers do not survive the resolvers,
-// which run before they are set up.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
-#define CIUIC_CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+// One binary serves old and new processors; the choice is made once, at load. Sanitizers do not
+// survive the resolvers, which run before they are set up.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__OPTIMIZE__)
+#define CIUIC_CPU_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CIUIC_CPU_CLONES
 #endif
@@ -60,10 +62,11 @@ void parallel_rows(int64_t rows, int64_t elements_per_row, const Body& body) {
   at::parallel_for(0, rows, grain, body);
 }
 
-/// e^x to about 1 ulp (Cephes' expf: 2^n times a polynomial on [-ln2/2, ln2/2]). Saturates at the ends of the normal
-/// range instead of reaching 0 and infinity; NaN stays NaN.
+/// e^x to about 1 ulp (Cephes' expf: 2^n times a polynomial on [-ln2/2, ln2/2]). Saturates at the
+/// ends of the normal range instead of reaching 0 and infinity; NaN stays NaN.
 [[gnu::always_inline]] inline float exponential(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  constexpr float kRound =
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
   const float shifted = x * 1.44269504088896341f + kRound;
@@ -76,7 +79,8 @@ void parallel_rows(int64_t rows, int64_t elements_per_row, const Body& body) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = (p * r) * r + r + 1.0f;
-  const uint32_t exponent = (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound) + 127u) << 23;
+  const uint32_t exponent =
+      (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(kRound) + 127u) << 23;
   return p * std::bit_cast<float>(exponent);
 }
 [[gnu::always_inline]] inline double exponential(double x) { return std::exp(x); }

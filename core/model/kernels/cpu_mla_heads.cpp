@@ -13,7 +13,8 @@ namespace {
 
 // out may be in. direction: 1 turns by the angle, -1 back.
 template <typename In, typename Out, typename A>
-[[gnu::always_inline]] inline void turn(const In* in, Out* out, const A* c, const A* s, int64_t half, A direction) {
+[[gnu::always_inline]] inline void turn(const In* in, Out* out, const A* c, const A* s,
+                                        int64_t half, A direction) {
 #pragma omp simd
   for (int64_t i = 0; i < half; ++i) {
     const A re = static_cast<A>(in[2 * i]);
@@ -27,7 +28,9 @@ template <typename In, typename Out, typename A>
 template <typename A>
 struct Table {
   explicit Table(const Angles& angles)
-      : cosine(angles.cosine.const_data_ptr<A>()), sine(angles.sine.const_data_ptr<A>()), half(angles.cosine.size(1)),
+      : cosine(angles.cosine.const_data_ptr<A>()),
+        sine(angles.sine.const_data_ptr<A>()),
+        half(angles.cosine.size(1)),
         positions(angles.num_positions) {}
   const A* cosine;
   const A* sine;
@@ -35,8 +38,8 @@ struct Table {
 };
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void rotate_rows(T* q, int64_t begin, int64_t end, int64_t heads, int64_t head_dim, Table<A> table,
-                                  A direction) {
+CIUIC_CPU_CLONES void rotate_rows(T* q, int64_t begin, int64_t end, int64_t heads, int64_t head_dim,
+                                  Table<A> table, A direction) {
   const int64_t nope = head_dim - 2 * table.half;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t angle = row % table.positions * table.half;
@@ -65,14 +68,14 @@ struct KeyShape {
 };
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void assemble_rows(const T* kv, const T* latent_rope, T* k, int64_t begin, int64_t end, KeyShape shape,
-                                    Table<A> table, T* rope) {
+CIUIC_CPU_CLONES void assemble_rows(const T* kv, const T* latent_rope, T* k, int64_t begin,
+                                    int64_t end, KeyShape shape, Table<A> table, T* rope) {
   const int64_t rope_dim = 2 * table.half;
   const int64_t key_dim = shape.nope + rope_dim;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t angle = row % table.positions * table.half;
-    turn<T, T, A>(latent_rope + row * shape.latent_stride + shape.rope_offset, rope, table.cosine + angle,
-                  table.sine + angle, table.half, A(1));
+    turn<T, T, A>(latent_rope + row * shape.latent_stride + shape.rope_offset, rope,
+                  table.cosine + angle, table.sine + angle, table.half, A(1));
     for (int64_t head = 0; head < shape.heads; ++head) {
       T* key = k + (row * shape.heads + head) * key_dim;
       std::copy_n(kv + (row * shape.heads + head) * shape.kv_dim, shape.nope, key);
@@ -82,8 +85,8 @@ CIUIC_CPU_CLONES void assemble_rows(const T* kv, const T* latent_rope, T* k, int
 }
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void disassemble_rows(const T* dk, T* dkv, T* dlatent_rope, int64_t begin, int64_t end, KeyShape shape,
-                                       Table<A> table, A* sum) {
+CIUIC_CPU_CLONES void disassemble_rows(const T* dk, T* dkv, T* dlatent_rope, int64_t begin,
+                                       int64_t end, KeyShape shape, Table<A> table, A* sum) {
   const int64_t rope_dim = 2 * table.half;
   const int64_t key_dim = shape.nope + rope_dim;
   for (int64_t row = begin; row < end; ++row) {
@@ -97,13 +100,15 @@ CIUIC_CPU_CLONES void disassemble_rows(const T* dk, T* dkv, T* dlatent_rope, int
       }
     }
     const int64_t angle = row % table.positions * table.half;
-    turn<A, T, A>(sum, dlatent_rope + row * shape.latent_stride + shape.rope_offset, table.cosine + angle,
-                  table.sine + angle, table.half, A(-1));
+    turn<A, T, A>(sum, dlatent_rope + row * shape.latent_stride + shape.rope_offset,
+                  table.cosine + angle, table.sine + angle, table.half, A(-1));
   }
 }
 
-KeyShape key_shape(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim, int64_t rope_dim) {
-  return {kv_NHd.size(1), nope_dim, kv_NHd.size(2), latent_rope_NC.stride(0), latent_rope_NC.size(1) - rope_dim};
+KeyShape key_shape(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
+                   int64_t rope_dim) {
+  return {kv_NHd.size(1), nope_dim, kv_NHd.size(2), latent_rope_NC.stride(0),
+          latent_rope_NC.size(1) - rope_dim};
 }
 
 }  // namespace
@@ -116,8 +121,8 @@ void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles) {
   with_dtype(dq_NHd.scalar_type(), [&](auto tag) { rotate<decltype(tag)>(dq_NHd, angles, -1); });
 }
 
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles) {
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles) {
   const int64_t rope_dim = 2 * angles.cosine.size(1);
   const KeyShape shape = key_shape(kv_NHd, latent_rope_NC, nope_dim, rope_dim);
   at::Tensor keys = at::empty({kv_NHd.size(0), shape.heads, nope_dim + rope_dim}, kv_NHd.options());
@@ -136,8 +141,8 @@ at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope
   return keys;
 }
 
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles) {
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles) {
   const int64_t rope_dim = 2 * angles.cosine.size(1);
   const KeyShape shape = key_shape(dkv_NHd, dlatent_rope_NC, dk_NHd.size(2) - rope_dim, rope_dim);
   with_dtype(dk_NHd.scalar_type(), [&](auto tag) {

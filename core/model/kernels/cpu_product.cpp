@@ -17,7 +17,8 @@ using avx512::kPanelWidth;
 using avx512::kTileRows;
 using avx512::View;
 
-// Rows of A that stay in the second-level cache while all panels pass: 16 tiles, 224 KiB at full depth.
+// Rows of A that stay in the second-level cache while all panels pass: 16 tiles, 224 KiB at full
+// depth.
 constexpr int64_t kBlockRows = 16 * kTileRows;
 // Below this many multiplications the threads are not worth waking.
 constexpr int64_t kSerialSize = 1 << 20;
@@ -58,21 +59,23 @@ void for_pieces(int64_t count, bool is_serial, const Body& body) {
 
 bool has_cpu_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   return out.is_cpu() && out.scalar_type() == at::kFloat && a.scalar_type() == at::kFloat &&
-         b.scalar_type() == at::kFloat && out.stride(1) == 1 && out.numel() > 0 && a.size(1) > 0 && runs_own_kernel();
+         b.scalar_type() == at::kFloat && out.stride(1) == 1 && out.numel() > 0 && a.size(1) > 0 &&
+         runs_own_kernel();
 }
 
 void cpu_product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
   const int64_t rows = a.size(0);
   const int64_t depth = a.size(1);
   const int64_t width = b.size(1);
-  TORCH_CHECK(b.size(0) == depth && out.size(0) == rows && out.size(1) == width, "product: got ", a.sizes(), " x ",
-              b.sizes(), " -> ", out.sizes());
+  TORCH_CHECK(b.size(0) == depth && out.size(0) == rows && out.size(1) == width, "product: got ",
+              a.sizes(), " x ", b.sizes(), " -> ", out.sizes());
   const View a_view = view_of(a);
   const View b_view = view_of(b);
   float* c = out.mutable_data_ptr<float>();
   const int64_t c_stride = out.stride(0);
 
-  const bool is_serial = rows * depth * width < kSerialSize || at::in_parallel_region() || at::get_num_threads() == 1;
+  const bool is_serial =
+      rows * depth * width < kSerialSize || at::in_parallel_region() || at::get_num_threads() == 1;
   const int64_t panels = divided_up(width, kPanelWidth);
   const int64_t piece_rows = block_rows(rows, panels, is_serial ? 1 : at::get_num_threads());
   const int64_t blocks = divided_up(rows, piece_rows);
@@ -92,9 +95,9 @@ void cpu_product_out(const at::Tensor& out, const at::Tensor& a, const at::Tenso
       for (int64_t piece = begin; piece < end; ++piece) {
         const int64_t row = piece / panels * piece_rows;
         const int64_t column = piece % panels * kPanelWidth;
-        avx512::multiply_panel(c + row * c_stride + column, c_stride, a_view.at(row, first), panel(piece % panels),
-                               std::min(piece_rows, rows - row), stretch, std::min(kPanelWidth, width - column),
-                               adds || first > 0);
+        avx512::multiply_panel(c + row * c_stride + column, c_stride, a_view.at(row, first),
+                               panel(piece % panels), std::min(piece_rows, rows - row), stretch,
+                               std::min(kPanelWidth, width - column), adds || first > 0);
       }
     });
   }

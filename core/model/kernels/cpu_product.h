@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// A whole f32 product from the tiles of avx512_tiles.h: packing, cache blocks, threads. product.h says when it serves.
+// A whole f32 product from the tiles of avx512_tiles.h: packing, cache blocks, threads. product.h
+// says when it serves.
 
 #include <ATen/core/Tensor.h>
 

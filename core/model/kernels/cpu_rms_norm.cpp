@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RMSNorm on the CPU: each row is read from memory once, and stays in the cache for its second look.
+// RMSNorm on the CPU: each row is read from memory once, and stays in the cache for its second
+// look.
 #include <algorithm>
 #include <vector>
 
@@ -23,13 +24,14 @@ struct Rows {
 
 template <typename T>
 Rows<T> rows_of(const at::Tensor& matrix) {
-  TORCH_CHECK(matrix.dim() == 2 && (matrix.stride(1) == 1 || matrix.size(1) == 1), "rows must be contiguous");
+  TORCH_CHECK(matrix.dim() == 2 && (matrix.stride(1) == 1 || matrix.size(1) == 1),
+              "rows must be contiguous");
   return {static_cast<T*>(matrix.data_ptr()), matrix.stride(0)};
 }
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void forward_rows(Rows<const T> x, const A* weight, Rows<T> y, A* rstd, int64_t begin, int64_t end,
-                                   int64_t size, A epsilon) {
+CIUIC_CPU_CLONES void forward_rows(Rows<const T> x, const A* weight, Rows<T> y, A* rstd,
+                                   int64_t begin, int64_t end, int64_t size, A epsilon) {
   for (int64_t row = begin; row < end; ++row) {
     const T* in = x.data + row * x.stride;
     T* out = y.data + row * y.stride;
@@ -51,9 +53,9 @@ CIUIC_CPU_CLONES void forward_rows(Rows<const T> x, const A* weight, Rows<T> y, 
 
 // `residual` may be null. `dweight` [size] is added to.
 template <typename T, typename A>
-CIUIC_CPU_CLONES void backward_rows(Rows<const T> dy, Rows<const T> x, const A* rstd, const A* weight,
-                                    Rows<const T> residual, Rows<T> dx, A* dweight, int64_t begin, int64_t end,
-                                    int64_t size) {
+CIUIC_CPU_CLONES void backward_rows(Rows<const T> dy, Rows<const T> x, const A* rstd,
+                                    const A* weight, Rows<const T> residual, Rows<T> dx, A* dweight,
+                                    int64_t begin, int64_t end, int64_t size) {
   for (int64_t row = begin; row < end; ++row) {
     const T* dy_row = dy.data + row * dy.stride;
     const T* x_row = x.data + row * x.stride;
@@ -86,7 +88,8 @@ CIUIC_CPU_CLONES void backward_rows(Rows<const T> dy, Rows<const T> x, const A* 
   }
 }
 
-// Blocks depend on the number of rows alone, so weight gradients have the same bits at any number of threads.
+// Blocks depend on the number of rows alone, so weight gradients have the same bits at any number
+// of threads.
 constexpr int64_t kRowsPerBlock = 128;
 
 }  // namespace
@@ -96,7 +99,8 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsi
   const int64_t size = x_ND.size(1);
   const at::ScalarType accumulate = accumulate_dtype(x_ND.scalar_type());
   const at::Tensor weight = weight_D.to(accumulate);
-  RmsNorm out{at::empty({rows, size}, x_ND.options()), at::empty({rows}, x_ND.options().dtype(accumulate))};
+  RmsNorm out{at::empty({rows, size}, x_ND.options()),
+              at::empty({rows}, x_ND.options().dtype(accumulate))};
   with_dtype(x_ND.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
     using A = Accumulate<T>;
@@ -111,8 +115,9 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsi
   return out;
 }
 
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND) {
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND) {
   const int64_t rows = x_ND.size(0);
   const int64_t size = x_ND.size(1);
   const int64_t blocks = std::max<int64_t>(1, (rows + kRowsPerBlock - 1) / kRowsPerBlock);
@@ -125,14 +130,16 @@ at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_N
     const auto dx = rows_of<T>(dx_ND);
     const auto dy = rows_of<const T>(dy_ND);
     const auto x = rows_of<const T>(x_ND);
-    const Rows<const T> residual = residual_ND.defined() ? rows_of<const T>(residual_ND) : Rows<const T>{nullptr, 0};
+    const Rows<const T> residual =
+        residual_ND.defined() ? rows_of<const T>(residual_ND) : Rows<const T>{nullptr, 0};
     const A* rstd = rstd_N.const_data_ptr<A>();
     const A* w = weight.const_data_ptr<A>();
     A* sums = partial.mutable_data_ptr<A>();
     parallel_rows(blocks, kRowsPerBlock * size, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        backward_rows<T, A>(dy, x, rstd, w, residual, dx, sums + block * size, block * kRowsPerBlock,
-                            std::min(rows, (block + 1) * kRowsPerBlock), size);
+        backward_rows<T, A>(dy, x, rstd, w, residual, dx, sums + block * size,
+                            block * kRowsPerBlock, std::min(rows, (block + 1) * kRowsPerBlock),
+                            size);
       }
     });
     for (int64_t block = 1; block < blocks; ++block) {

@@ -10,7 +10,8 @@ namespace ciuic::core::kernels::cpu {
 namespace {
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void forward_rows(const T* gate_up, T* out, int64_t begin, int64_t end, int64_t width) {
+CIUIC_CPU_CLONES void forward_rows(const T* gate_up, T* out, int64_t begin, int64_t end,
+                                   int64_t width) {
   for (int64_t row = begin; row < end; ++row) {
     const T* gate = gate_up + row * 2 * width;
     const T* up = gate + width;
@@ -24,8 +25,8 @@ CIUIC_CPU_CLONES void forward_rows(const T* gate_up, T* out, int64_t begin, int6
 }
 
 template <typename T, typename A>
-CIUIC_CPU_CLONES void backward_rows(T* gate_up, T* da, const A* weights, A* dweights, int64_t begin, int64_t end,
-                                    int64_t width) {
+CIUIC_CPU_CLONES void backward_rows(T* gate_up, T* da, const A* weights, A* dweights, int64_t begin,
+                                    int64_t end, int64_t width) {
   for (int64_t row = begin; row < end; ++row) {
     T* gate = gate_up + row * 2 * width;
     T* up = gate + width;
@@ -68,7 +69,8 @@ at::Tensor swiglu(const at::Tensor& gate_up_RI) {
   return out;
 }
 
-at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI, const at::Tensor& weights_R) {
+at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI,
+                            const at::Tensor& weights_R) {
   const int64_t rows = da_RI.size(0);
   const int64_t width = da_RI.size(1);
   at::Tensor dweights;

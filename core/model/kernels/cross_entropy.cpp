@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy: choice of the kernel, and the composition of LibTorch operations that it must agree with.
+// Cross entropy: choice of the kernel, and the composition of LibTorch operations that it must
+// agree with.
 #include "core/model/kernels/cross_entropy.h"
 
 #include <ATen/ops/exp.h>
@@ -19,7 +20,8 @@ at::Tensor cross_entropy(const at::Tensor& logits_NV, const at::Tensor& targets_
   return losses.masked_fill(targets_N.lt(0), 0);
 }
 
-at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double seed) {
+at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N,
+                                   double seed) {
   const at::Tensor losses = cross_entropy(logits_NV, targets_N);
   const at::Tensor p = at::log_softmax(logits_NV, 1, losses.scalar_type()).exp();
   const at::Tensor index = targets_N.clamp_min(0).unsqueeze(1);
@@ -35,7 +37,8 @@ at::Tensor cross_entropy(const at::Tensor& logits_NV, const at::Tensor& targets_
                             : reference::cross_entropy(logits_NV, targets_N);
 }
 
-at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N, double seed) {
+at::Tensor cross_entropy_backward_(const at::Tensor& logits_NV, const at::Tensor& targets_N,
+                                   double seed) {
   return logits_NV.is_cpu() ? cpu::cross_entropy_backward_(logits_NV, targets_N, seed)
                             : reference::cross_entropy_backward_(logits_NV, targets_N, seed);
 }

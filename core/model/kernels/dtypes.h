@@ -8,6 +8,8 @@
 namespace ciuic::core::kernels {
 
 /// f64 for f64, else f32.
-inline at::ScalarType accumulate_dtype(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
+inline at::ScalarType accumulate_dtype(at::ScalarType dtype) {
+  return dtype == at::kDouble ? at::kDouble : at::kFloat;
+}
 
 }  // namespace ciuic::core::kernels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The router's rule as LibTorch operations. A stable sort stands in for topk, whose order among equals is open.
+// The router's rule as LibTorch operations. A stable sort stands in for topk, whose order among
+// equals is open.
 #include "core/model/kernels/expert_choice.h"
 
 #include <limits>
@@ -15,17 +16,20 @@ namespace ciuic::core::kernels::reference {
 namespace {
 
 at::Tensor largest(const at::Tensor& values, int64_t count) {
-  return std::get<1>(at::sort(values, /*stable=*/true, /*dim=*/-1, /*descending=*/true)).narrow(-1, 0, count);
+  return std::get<1>(at::sort(values, /*stable=*/true, /*dim=*/-1, /*descending=*/true))
+      .narrow(-1, 0, count);
 }
 
 // 1 / (sum of the chosen scores), or 1 where scores are used as they are.
 at::Tensor inverse_sum(const RouterRule& rule, const at::Tensor& scores_NK) {
-  return rule.normalizes ? scores_NK.sum({1}, true).add(1e-20).reciprocal() : at::ones_like(scores_NK.narrow(1, 0, 1));
+  return rule.normalizes ? scores_NK.sum({1}, true).add(1e-20).reciprocal()
+                         : at::ones_like(scores_NK.narrow(1, 0, 1));
 }
 
 }  // namespace
 
-Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, const at::Tensor& bias_E) {
+Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
+                       const at::Tensor& bias_E) {
   const int64_t tokens = logits_NE.size(0);
   const at::Tensor scores = logits_NE.sigmoid();
   at::Tensor choice = scores.add(bias_E);
@@ -34,7 +38,8 @@ Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, cons
     const at::Tensor group_scores = grouped.gather(2, largest(grouped, 2)).sum({2});
     at::Tensor dropped = at::ones_like(group_scores, group_scores.options().dtype(at::kBool));
     dropped = dropped.scatter(1, largest(group_scores, rule.num_kept_groups), 0);
-    choice = grouped.masked_fill(dropped.unsqueeze(2), -std::numeric_limits<double>::infinity()).view_as(choice);
+    choice = grouped.masked_fill(dropped.unsqueeze(2), -std::numeric_limits<double>::infinity())
+                 .view_as(choice);
   }
   const at::Tensor experts = largest(choice, rule.num_chosen).contiguous();
   const at::Tensor chosen = scores.gather(1, experts);
@@ -42,7 +47,8 @@ Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, cons
   return {experts.to(at::kInt), chosen, weights};
 }
 
-at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing, const at::Tensor& dweights_NK) {
+at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
+                                   const at::Tensor& dweights_NK) {
   const at::Tensor& s = routing.scores_NK;
   at::Tensor ds = dweights_NK.mul(rule.scaling);
   if (rule.normalizes) {

@@ -10,13 +10,17 @@
 namespace ciuic::core::kernels {
 
 namespace reference {
-Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, const at::Tensor& bias_E);
-at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing, const at::Tensor& dweights_NK);
+Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
+                       const at::Tensor& bias_E);
+at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
+                                   const at::Tensor& dweights_NK);
 }  // namespace reference
 
 namespace cpu {
-Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE, const at::Tensor& bias_E);
-at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing, const at::Tensor& dweights_NK);
+Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
+                       const at::Tensor& bias_E);
+at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
+                                   const at::Tensor& dweights_NK);
 }  // namespace cpu
 
 }  // namespace ciuic::core::kernels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Expert rows: choice of the kernel, and the compositions of LibTorch operations that they must agree with.
+// Expert rows: choice of the kernel, and the compositions of LibTorch operations that they must
+// agree with.
 #include "core/model/kernels/expert_rows.h"
 
 #include <ATen/ops/index_select.h>
@@ -16,8 +17,8 @@ at::Tensor gather_rows(const at::Tensor& x_ND, const at::Tensor& token_of_row_R)
   return rows.masked_fill(token_of_row_R.lt(0).unsqueeze(1), 0);
 }
 
-void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD, const at::Tensor& row_of_choice_NK,
-                   const at::Tensor& weights_NK) {
+void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD,
+                   const at::Tensor& row_of_choice_NK, const at::Tensor& weights_NK) {
   const at::ScalarType dtype = accumulate_dtype(out_ND.scalar_type());
   const auto sizes = row_of_choice_NK.sizes();
   at::Tensor chosen = rows_RD.index_select(0, row_of_choice_NK.reshape({-1})).to(dtype);
@@ -31,16 +32,18 @@ void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD, const at
 }  // namespace reference
 
 at::Tensor gather_rows(const at::Tensor& x_ND, const at::Tensor& token_of_row_R) {
-  return x_ND.is_cpu() ? cpu::gather_rows(x_ND, token_of_row_R) : reference::gather_rows(x_ND, token_of_row_R);
+  return x_ND.is_cpu() ? cpu::gather_rows(x_ND, token_of_row_R)
+                       : reference::gather_rows(x_ND, token_of_row_R);
 }
 
-void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD, const at::Tensor& row_of_choice_NK,
-                   const at::Tensor& weights_NK) {
+void combine_rows_(const at::Tensor& out_ND, const at::Tensor& rows_RD,
+                   const at::Tensor& row_of_choice_NK, const at::Tensor& weights_NK) {
   out_ND.is_cpu() ? cpu::combine_rows_(out_ND, rows_RD, row_of_choice_NK, weights_NK)
                   : reference::combine_rows_(out_ND, rows_RD, row_of_choice_NK, weights_NK);
 }
 
-at::Tensor choices_to_rows(const at::Tensor& values_NK, const at::Tensor& row_of_choice_NK, int64_t num_rows) {
+at::Tensor choices_to_rows(const at::Tensor& values_NK, const at::Tensor& row_of_choice_NK,
+                           int64_t num_rows) {
   at::Tensor rows = at::zeros({num_rows}, values_NK.options());
   return rows.index_copy_(0, row_of_choice_NK.reshape({-1}).to(at::kLong), values_NK.reshape({-1}));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MLA heads: choice of the kernel, and the compositions of LibTorch operations that they must agree with.
+// MLA heads: choice of the kernel, and the compositions of LibTorch operations that they must agree
+// with.
 #include "core/model/kernels/mla_heads.h"
 
 #include <ATen/ops/empty.h>
@@ -18,8 +19,8 @@ at::Tensor rotated(const at::Tensor& x, const Angles& angles, double direction) 
   const auto heads = x.size(1);
   const auto half = x.size(2) / 2;
   const auto sequences = n / angles.num_positions;
-  const at::Tensor pairs =
-      x.to(accumulate_dtype(x.scalar_type())).reshape({sequences, angles.num_positions, heads, half, 2});
+  const at::Tensor pairs = x.to(accumulate_dtype(x.scalar_type()))
+                               .reshape({sequences, angles.num_positions, heads, half, 2});
   const at::Tensor re = pairs.select(4, 0);
   const at::Tensor im = pairs.select(4, 1);
   const at::Tensor c = angles.cosine.narrow(0, 0, angles.num_positions).unsqueeze(1);
@@ -42,8 +43,8 @@ void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles) {
   rope.copy_(rotated(rope, angles, -1));
 }
 
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles) {
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles) {
   const int64_t rope_dim = 2 * angles.cosine.size(1);
   at::Tensor k = at::empty({kv_NHd.size(0), kv_NHd.size(1), nope_dim + rope_dim}, kv_NHd.options());
   k.narrow(2, 0, nope_dim).copy_(kv_NHd.narrow(2, 0, nope_dim));
@@ -51,8 +52,8 @@ at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope
   return k;
 }
 
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles) {
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles) {
   const int64_t rope_dim = 2 * angles.cosine.size(1);
   const int64_t nope_dim = dk_NHd.size(2) - rope_dim;
   dkv_NHd.narrow(2, 0, nope_dim).copy_(dk_NHd.narrow(2, 0, nope_dim));
@@ -72,14 +73,14 @@ void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles) {
                   : reference::rotate_queries_backward_(dq_NHd, angles);
 }
 
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles) {
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles) {
   return kv_NHd.is_cpu() ? cpu::assemble_keys(kv_NHd, latent_rope_NC, nope_dim, angles)
                          : reference::assemble_keys(kv_NHd, latent_rope_NC, nope_dim, angles);
 }
 
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles) {
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles) {
   dkv_NHd.is_cpu() ? cpu::assemble_keys_backward_(dkv_NHd, dlatent_rope_NC, dk_NHd, angles)
                    : reference::assemble_keys_backward_(dkv_NHd, dlatent_rope_NC, dk_NHd, angles);
 }

@@ -3,9 +3,10 @@
 
 // Rotation by position, and putting MLA's keys together from their per-head and their shared part.
 //
-// Adjacent pairs turn by the angle of their position (row mod T), written as complex numbers z e^(i angle); the gradient
-// turns back. Shapes: N = B*T rows, T tokens, H heads, P position-free width, R rotary width, C latent.
-// Source: RoFormer, arXiv:2104.09864, equation 34; DeepSeek-V2, arXiv:2405.04434, equations 14-19.
+// Adjacent pairs turn by the angle of their position (row mod T), written as complex numbers z e^(i
+// angle); the gradient turns back. Shapes: N = B*T rows, T tokens, H heads, P position-free width,
+// R rotary width, C latent. Source: RoFormer, arXiv:2104.09864, equation 34; DeepSeek-V2,
+// arXiv:2405.04434, equations 14-19.
 
 #include <cstdint>
 
@@ -23,30 +24,32 @@ struct Angles {
 void rotate_queries_(const at::Tensor& q_NHd, const Angles& angles);
 void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles);
 
-/// kv: [N, H, P + V]; latent_rope: [N, C + R], its last R the shared rotary part. -> keys [N, H, P + R].
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles);
-/// From dk [N, H, P + R]: copies the first P of each head into dkv [N, H, P + V], and writes the sum over heads of the
-/// rest, turned back, into the last R of dlatent_rope [N, C + R]. What else these two hold stays.
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles);
+/// kv: [N, H, P + V]; latent_rope: [N, C + R], its last R the shared rotary part. -> keys [N, H, P
+/// + R].
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles);
+/// From dk [N, H, P + R]: copies the first P of each head into dkv [N, H, P + V], and writes the
+/// sum over heads of the rest, turned back, into the last R of dlatent_rope [N, C + R]. What else
+/// these two hold stays.
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles);
 
 namespace reference {
 void rotate_queries_(const at::Tensor& q_NHd, const Angles& angles);
 void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles);
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles);
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles);
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles);
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles);
 }  // namespace reference
 
 namespace cpu {
 void rotate_queries_(const at::Tensor& q_NHd, const Angles& angles);
 void rotate_queries_backward_(const at::Tensor& dq_NHd, const Angles& angles);
-at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC, int64_t nope_dim,
-                         const Angles& angles);
-void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC, const at::Tensor& dk_NHd,
-                             const Angles& angles);
+at::Tensor assemble_keys(const at::Tensor& kv_NHd, const at::Tensor& latent_rope_NC,
+                         int64_t nope_dim, const Angles& angles);
+void assemble_keys_backward_(const at::Tensor& dkv_NHd, const at::Tensor& dlatent_rope_NC,
+                             const at::Tensor& dk_NHd, const Angles& angles);
 }  // namespace cpu
 
 }  // namespace ciuic::core::kernels

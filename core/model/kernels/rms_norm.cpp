@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RMSNorm: choice of the kernel, and the composition of LibTorch operations that it must agree with.
+// RMSNorm: choice of the kernel, and the composition of LibTorch operations that it must agree
+// with.
 #include "core/model/kernels/rms_norm.h"
 
 #include <ATen/ops/mean.h>
@@ -19,8 +20,9 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsi
   return {normed.mul(weight_D).to(x_ND.scalar_type()).contiguous(), rstd.squeeze(1)};
 }
 
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND) {
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND) {
   const at::ScalarType dtype = accumulate_dtype(x_ND.scalar_type());
   const at::Tensor rstd = rstd_N.unsqueeze(1);
   const at::Tensor normed = x_ND.to(dtype).mul(rstd);
@@ -37,13 +39,16 @@ at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_N
 }  // namespace reference
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsilon) {
-  return x_ND.is_cpu() ? cpu::rms_norm(x_ND, weight_D, epsilon) : reference::rms_norm(x_ND, weight_D, epsilon);
+  return x_ND.is_cpu() ? cpu::rms_norm(x_ND, weight_D, epsilon)
+                       : reference::rms_norm(x_ND, weight_D, epsilon);
 }
 
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND) {
-  return x_ND.is_cpu() ? cpu::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND)
-                       : reference::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND);
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND) {
+  return x_ND.is_cpu()
+             ? cpu::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND)
+             : reference::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND);
 }
 
 }  // namespace ciuic::core::kernels

@@ -21,21 +21,24 @@ struct RmsNorm {
 /// x: [N, D], rows may be apart; weight: [D].
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsilon);
 
-/// Writes d loss / d x, plus `residual` [N, D] unless that is undefined, into `dx` [N, D], whose rows may be apart.
-/// Returns d loss / d weight, f32 or f64 [D].
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND);
+/// Writes d loss / d x, plus `residual` [N, D] unless that is undefined, into `dx` [N, D], whose
+/// rows may be apart. Returns d loss / d weight, f32 or f64 [D].
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND);
 
 namespace reference {
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsilon);
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND);
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND);
 }  // namespace reference
 
 namespace cpu {
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsilon);
-at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                                 const at::Tensor& rstd_N, const at::Tensor& weight_D, const at::Tensor& residual_ND);
+at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
+                                 const at::Tensor& x_ND, const at::Tensor& rstd_N,
+                                 const at::Tensor& weight_D, const at::Tensor& residual_ND);
 }  // namespace cpu
 
 }  // namespace ciuic::core::kernels

@@ -18,7 +18,8 @@ at::Tensor swiglu(const at::Tensor& gate_up_RI) {
   return gate.mul(gate.sigmoid()).mul(up).to(gate_up_RI.scalar_type());
 }
 
-at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI, const at::Tensor& weights_R) {
+at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI,
+                            const at::Tensor& weights_R) {
   const int64_t width = da_RI.size(1);
   const at::ScalarType dtype = accumulate_dtype(da_RI.scalar_type());
   const at::Tensor gate = gate_up_RI.narrow(1, 0, width).to(dtype, false, true);
@@ -46,7 +47,8 @@ at::Tensor swiglu(const at::Tensor& gate_up_RI) {
   return gate_up_RI.is_cpu() ? cpu::swiglu(gate_up_RI) : reference::swiglu(gate_up_RI);
 }
 
-at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI, const at::Tensor& weights_R) {
+at::Tensor swiglu_backward_(const at::Tensor& gate_up_RI, const at::Tensor& da_RI,
+                            const at::Tensor& weights_R) {
   return gate_up_RI.is_cpu() ? cpu::swiglu_backward_(gate_up_RI, da_RI, weights_R)
                              : reference::swiglu_backward_(gate_up_RI, da_RI, weights_R);
 }
