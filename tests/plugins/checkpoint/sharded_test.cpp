@@ -228,6 +228,19 @@ TEST(Sharded, ABoxThatIsARangeIsTakenAndAnotherRefused) {
   });
 }
 
+// docs/checkpoint_format.md shows this checkpoint: the format may not drift away from its
+// specification.
+TEST(Sharded, TheSpecificationsExampleIsTrue) {
+  const TemporaryFolder folder;
+  Value w = random_tensor(kF32, {2, 3}, 1);
+  const float elements[] = {0, 1, 2, 3, 4, 5};
+  w.bytes.assign(reinterpret_cast<const char*>(elements), sizeof(elements));
+  ASSERT_FALSE(
+      Cluster("sharded", 2).save(folder / "c", 7, {{"value/w", w}, {"config.json", blob("{}")}}));
+  const std::string page = read_file(std::string(CIUIC_SOURCE_DIR) + "/docs/checkpoint_format.md");
+  EXPECT_THAT(page, HasSubstr("```json\n" + read_file(folder / "c/index.json") + "```"));
+}
+
 // ---- refusals ----
 
 TEST(Sharded, MissingElementsFailOnAllRanks) {
