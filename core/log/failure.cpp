@@ -4,7 +4,11 @@
 namespace ciuic::core {
 
 std::string format(const Failure& failure) {
-  std::string line = "ciuic: error: ";
+  std::string line;
+  for (const std::string& detail : failure.details()) {
+    line += detail + "\n";
+  }
+  line += "ciuic: error: ";
   line += failure.what();
   if (!failure.fields().empty()) {
     line += ":";

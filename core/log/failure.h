@@ -35,6 +35,12 @@ class Failure : public std::runtime_error {
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
   [[nodiscard]] const Fields& fields() const noexcept { return fields_; }
+  /// Lines to show before the last one: a list of problems, of paths tried.
+  [[nodiscard]] const std::vector<std::string>& details() const noexcept { return details_; }
+  Failure& detail(std::string line) {
+    details_.push_back(std::move(line));
+    return *this;
+  }
   Failure& with(std::string key, std::string value) {
     for (const auto& [known, unused] : fields_) {
       if (known == key) {
@@ -49,9 +55,10 @@ class Failure : public std::runtime_error {
   ExitCode code_;
   std::string remedy_;
   Fields fields_;
+  std::vector<std::string> details_;
 };
 
-/// `ciuic: error: <what>: rank=... step=...` and, when there is one, the remedy on a second line.
+/// The details, one a line, and then the last line: `ciuic: error: <what>: rank=... step=...; <remedy>`.
 std::string format(const Failure& failure);
 
 }  // namespace ciuic::core

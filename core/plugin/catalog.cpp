@@ -57,29 +57,30 @@ void mark_shadowed(std::vector<FoundPlugin>& plugins) {
 
 Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::string>& folders,
                   const Listing& all) {
-  std::ostringstream what;
-  what << "no " << kind_name(kind) << " plugin is named \"" << name << "\"; looked in";
-  if (folders.empty()) {
-    what << " no folder at all";
-  }
-  for (const std::string& folder : folders) {
-    std::error_code ec;
-    what << "\n    " << folder << (fs::is_directory(folder, ec) ? "" : " (not a folder)");
-  }
-  what << "\n  " << kind_name(kind) << " plugins there:";
-  bool any = false;
+  std::string there;
   for (const FoundPlugin& p : all.plugins) {
     if (p.descriptor->kind == kind && !p.shadowed) {
-      what << " " << p.descriptor->name;
-      any = true;
+      there += std::string(there.empty() ? "" : ", ") + p.descriptor->name;
     }
   }
-  what << (any ? "" : " none");
-  for (const RefusedFile& r : all.refused) {
-    what << "\n  refused: " << r.path << ": " << r.reason;
+  const std::string kind_text(kind_name(kind));
+  Failure failure(ExitCode::Plugin,
+                  "no " + kind_text + " plugin is named \"" + std::string(name) + "\"; there are: " +
+                      (there.empty() ? "none" : there),
+                  "choose one of these, or add its folder to plugins.path or CIUIC_PLUGIN_PATH");
+  for (const std::string& folder : folders) {
+    std::error_code ec;
+    failure.detail("looked in " + folder + (fs::is_directory(folder, ec) ? "" : " (not a folder)"));
   }
-  return Failure(ExitCode::Plugin, what.str(),
-                 "choose one of these, or add its folder to plugins.path or CIUIC_PLUGIN_PATH");
+  for (const RefusedFile& r : all.refused) {
+    failure.detail("refused " + r.path + ": " + r.reason);
+  }
+  return failure;
+}
+
+bool is_plugin_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
 }  // namespace
@@ -118,6 +119,9 @@ FoundPlugin Catalog::find(uint32_t kind, std::string_view name) const {
     return p.descriptor->kind == kind && p.descriptor->name == name;
   };
   for (const std::string& folder : folders_) {
+    if (!is_plugin_name(name)) {
+      break;  // it could be a path, which names no plugin
+    }
     const std::string path = (fs::path(folder) / ("lib" + std::string(name) + ".so")).string();
     std::error_code ec;
     if (!fs::exists(path, ec)) {

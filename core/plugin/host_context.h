@@ -8,6 +8,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ciuic/abi/host.h>
 
@@ -39,6 +41,14 @@ class HostContext {
   [[nodiscard]] const std::string& plugin() const noexcept { return plugin_; }
   /// The table must outlive this object.
   void add_service(const std::string& name, const void* table) { services_[name] = table; }
+  /// Makes a service of class S from (table(), args...) that lives as long as this object, and offers its table.
+  template <typename S, typename... Args>
+  S& own_service(const std::string& name, Args&&... args) {
+    auto service = std::make_shared<S>(table(), std::forward<Args>(args)...);
+    add_service(name, address_of(service->table()));
+    owned_.push_back(service);
+    return *service;
+  }
   /// Bytes that the instance holds now.
   [[nodiscard]] int64_t live_bytes() const noexcept { return live_bytes_.load(); }
 
@@ -52,6 +62,15 @@ class HostContext {
   static void dealloc(void*, ciuic_device, void*, size_t bytes, const ciuic_stream*);
   static const void* service(void*, const char* name, uint32_t min_version);
 
+  template <typename Table>
+  static const void* address_of(const Table& table) {
+    return &table;
+  }
+  template <typename Table>
+  static const void* address_of(const Table* table) {
+    return table;
+  }
+
   std::string plugin_;
   Log& log_;
   MemorySource& memory_;
@@ -59,6 +78,7 @@ class HostContext {
   std::map<std::string, const void*, std::less<>> services_;
   std::atomic<int64_t> live_bytes_{0};
   IoService io_;
+  std::vector<std::shared_ptr<void>> owned_;  // last: its members use the table
 };
 
 }  // namespace ciuic::core

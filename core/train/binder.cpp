@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/binder.h"
+
+#include "core/train/tensor_bridge.h"
+
+namespace ciuic::core {
+
+BoundUnit::~BoundUnit() noexcept(false) {
+  if (std::uncaught_exceptions() == exceptions_) {
+    sharding_->drop(use_);
+  }
+}
+
+Binder::Binder(const ShardingPlugin& sharding, const Model& model)
+    : sharding_(sharding), cache_(model.parameters().size()) {
+  int64_t first = 0;
+  for (int64_t unit = 0; unit < model.num_units(); ++unit) {
+    first_.push_back(first);
+    const auto count = model.unit_parameters(unit).size();
+    bound_.emplace_back(count);
+    first += static_cast<int64_t>(count);
+  }
+}
+
+BoundUnit Binder::bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32_t flags) {
+  ciuic_use use{};
+  use.struct_size = sizeof(use);
+  use.flags = flags;
+  use.unit = static_cast<uint32_t>(unit);
+  use.pass = pass;
+  use.micro_batch = micro_batch;
+  const ArrayView<ciuic_binding> bindings = sharding_.bind(use);
+  std::vector<Bound>& out = bound_[static_cast<size_t>(unit)];
+  if (bindings.size() != out.size()) {
+    throw Failure(ExitCode::Plugin, "sharding bound " + std::to_string(bindings.size()) +
+                                        " parameters of unit " + std::to_string(unit) + ", expected " +
+                                        std::to_string(out.size()));
+  }
+  size_t i = 0;
+  for (const ciuic_binding& b : bindings) {
+    Cached& cached = cache_[static_cast<size_t>(first_[static_cast<size_t>(unit)]) + i];
+    if (cached.value != tensor_data(*b.value)) {
+      cached.value = tensor_data(*b.value);
+      cached.value_tensor = to_torch(*b.value);
+    }
+    if (b.grad != nullptr && cached.grad != tensor_data(*b.grad)) {
+      cached.grad = tensor_data(*b.grad);
+      cached.grad_tensor = to_torch(*b.grad);
+    }
+    out[i].value = cached.value_tensor;
+    out[i].grad = b.grad == nullptr ? at::Tensor() : cached.grad_tensor;
+    out[i].overwrite = (b.flags & CIUIC_BINDING_OVERWRITE) != 0;
+    ++i;
+  }
+  return BoundUnit(sharding_, use, out);
+}
+
+}  // namespace ciuic::core

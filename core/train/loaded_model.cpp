@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/loaded_model.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
+
+#include "core/train/model_files.h"
+#include "core/train/run_folder.h"
+
+namespace ciuic::core {
+
+TokenIds token_ids(const ModelConfig& config) {
+  TokenIds ids;
+  ids.vocab_size = config.vocab_size;
+  ids.bos = config.bos_token_id.value_or(-1);
+  ids.eos = config.eos_token_id.value_or(-1);
+  ids.pad = config.pad_token_id.value_or(-1);
+  return ids;
+}
+
+LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types,
+                         bool with_gradients)
+    : source_(resolve_model_path(path)) {
+  const c10::InferenceMode no_autograd;
+  const OpenArchive archive = opener.open(source_);
+  const ModelConfig config = model_of(*archive);
+  if (const std::vector<std::string> all = problems(config); !all.empty()) {
+    Failure failure(ExitCode::Usage, all.front(), "", {{"file", source_ + "/config.json"}});
+    for (size_t i = 1; i < all.size(); ++i) {
+      failure.detail(all[i]);
+    }
+    throw failure;
+  }
+  const ArchiveSource source(*archive);
+  check_tensors(source, config, source_);
+  model_ = std::make_unique<Model>(config, types.activation, at::Device(at::kCPU));
+  load_expert_biases(source, model_->expert_biases());
+  for (int64_t unit = 0; unit < model_->num_units(); ++unit) {
+    std::vector<Bound> bound;
+    for (const ParameterSpec& spec : model_->unit_parameters(unit)) {
+      Bound b;
+      b.value = at::empty(spec.shape, types.value(spec.name));
+      const Place place(spec.shape);
+      // Masters are the better copy where a checkpoint has both.
+      if (!source.read("master/" + spec.name, place.c(), b.value) &&
+          !source.read("value/" + spec.name, place.c(), b.value)) {
+        throw Failure(ExitCode::Storage, "missing: " + spec.name, "", {{"file", source_}});
+      }
+      if (with_gradients) {
+        b.grad = at::zeros(spec.shape, at::kFloat);
+      }
+      bound.push_back(std::move(b));
+    }
+    units_.push_back(std::move(bound));
+  }
+}
+
+Bindings LoadedModel::bindings(int64_t unit) const { return units_[static_cast<size_t>(unit)]; }
+
+at::Tensor LoadedModel::hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes) {
+  at::Tensor x = model_->embed(bindings(0), tokens_BT);
+  for (int64_t unit = 1; unit < model_->head_unit(); ++unit) {
+    LayerTape* tape = tapes == nullptr ? nullptr : &(*tapes)[static_cast<size_t>(unit)];
+    x = model_->forward(unit, bindings(unit), x, tape, Mode::Evaluate);
+  }
+  return x;
+}
+
+at::Tensor LoadedModel::logits(const at::Tensor& tokens_BT, bool last_only) {
+  const c10::InferenceMode no_autograd;
+  at::Tensor x = hidden(tokens_BT, nullptr);
+  if (last_only) {
+    x = x.narrow(1, x.size(1) - 1, 1).contiguous();
+  }
+  return model_->head_logits(bindings(model_->head_unit()), x);
+}
+
+LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT) {
+  const c10::InferenceMode no_autograd;
+  const HeadLoss head =
+      model_->head_loss(bindings(model_->head_unit()), hidden(tokens_BT, nullptr), targets_BT);
+  return {head.loss_sum, head.num_tokens};
+}
+
+LoadedModel::Loss LoadedModel::loss_and_gradients(const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
+                                                  double seed) {
+  const c10::InferenceMode no_autograd;
+  std::vector<LayerTape> tapes(static_cast<size_t>(model_->num_units()));
+  const at::Tensor last = hidden(tokens_BT, &tapes);
+  HeadGradient head =
+      model_->head_loss_and_backward(bindings(model_->head_unit()), last, targets_BT, seed);
+  at::Tensor dx = std::move(head.dhidden);
+  for (int64_t unit = model_->head_unit() - 1; unit > 0; --unit) {
+    dx = model_->backward(unit, bindings(unit), dx, tapes[static_cast<size_t>(unit)]);
+  }
+  model_->embed_backward(bindings(0), tokens_BT, dx);
+  return {head.loss_sum, head.num_tokens};
+}
+
+std::vector<std::pair<std::string, at::Tensor>> LoadedModel::gradients() const {
+  std::vector<std::pair<std::string, at::Tensor>> all;
+  for (int64_t unit = 0; unit < model_->num_units(); ++unit) {
+    const auto specs = model_->unit_parameters(unit);
+    for (size_t i = 0; i < specs.size(); ++i) {
+      all.emplace_back(specs[i].name, units_[static_cast<size_t>(unit)][i].grad);
+    }
+  }
+  return all;
+}
+
+}  // namespace ciuic::core

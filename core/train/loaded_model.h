@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// A model with its weights in this process, for evaluation and generation: no ranks, no sharding. The weights come from a
+// checkpoint, a run's folder or a Hugging Face folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/data/text_stream.h"
+#include "core/model/model.h"
+#include "core/plugin/archive_opener.h"
+
+namespace ciuic::core {
+
+class LoadedModel {
+ public:
+  struct Types {
+    at::ScalarType activation = at::kFloat;
+    /// The dtype of a parameter's value, by name.
+    std::function<at::ScalarType(const std::string& parameter)> value = [](const std::string&) {
+      return at::kFloat;
+    };
+  };
+
+  /// `path`: a run's folder, a checkpoint or a Hugging Face folder. Throws Failure (Storage).
+  LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types, bool with_gradients);
+
+  [[nodiscard]] const ModelConfig& config() const { return model_->config(); }
+  [[nodiscard]] const std::string& source() const { return source_; }
+
+  /// tokens int64 [B, T] -> logits [B, T, V], or of the last position only [B, 1, V]. Nothing is kept.
+  at::Tensor logits(const at::Tensor& tokens_BT, bool last_only);
+
+  struct Loss {
+    double sum = 0;
+    int64_t tokens = 0;
+    [[nodiscard]] double mean() const { return sum / static_cast<double>(tokens); }
+  };
+  Loss loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT);
+  /// As loss; adds seed * d(loss sum) to gradients().
+  Loss loss_and_gradients(const at::Tensor& tokens_BT, const at::Tensor& targets_BT, double seed);
+
+  /// (name, fp32 gradient) of every trainable parameter.
+  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> gradients() const;
+
+ private:
+  [[nodiscard]] Bindings bindings(int64_t unit) const;
+  at::Tensor hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes);
+
+  std::string source_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::vector<Bound>> units_;
+};
+
+/// The token ids of the byte tokenizer under a model's special tokens.
+TokenIds token_ids(const ModelConfig& config);
+
+}  // namespace ciuic::core

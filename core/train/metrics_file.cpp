@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/metrics_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "core/log/failure.h"
+
+namespace ciuic::core {
+namespace {
+
+[[noreturn]] void fail(const std::string& path) {
+  throw Failure(ExitCode::Storage, std::string("cannot write metrics: ") + std::strerror(errno), "",
+                {{"file", path}, {"errno", std::to_string(errno)}});
+}
+
+struct Contents {
+  uint64_t runs = 0;
+  int64_t whole_bytes = 0;  // up to and with the last newline
+};
+
+Contents look(const std::string& path) {
+  Contents contents;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    contents.whole_bytes += static_cast<int64_t>(line.size()) + 1;
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    contents.runs += json.is_object() && json.value("type", "") == "run" ? 1 : 0;
+  }
+  return contents;
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::string& path) : path_(path) {
+  const Contents contents = look(path);
+  attempt_ = contents.runs + 1;
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0 || ftruncate(fd_, contents.whole_bytes) != 0) {
+    fail(path);
+  }
+}
+
+MetricsFile::~MetricsFile() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+void MetricsFile::write(const JsonLine& line) {
+  const std::string text = line.text();
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(fd_, text.data() + done, text.size() - done);
+    if (n < 0 && errno != EINTR) {
+      fail(path_);
+    }
+    done += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// A scheduler's plan turned into the tensors of one rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "core/data/dataset.h"
+#include "core/plugin/batch_scheduler.h"
+
+namespace ciuic::core {
+
+/// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget. Undefined: idle.
+struct MicroBatch {
+  at::Tensor tokens;
+  at::Tensor targets;
+  [[nodiscard]] bool is_idle() const { return !tokens.defined(); }
+};
+
+/// The plan's micro-batches of `rank`, in order, idle ones included.
+std::vector<MicroBatch> load_micro_batches(const BatchPlan& plan, int rank, const Dataset& data);
+
+/// The validation rows of `rank`: row j goes to rank j mod world, `rows` a micro-batch; every rank gets as many slots.
+std::vector<MicroBatch> load_validation(const Dataset& data, int rank, int world, int64_t rows);
+
+}  // namespace ciuic::core

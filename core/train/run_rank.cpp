@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/run_rank.h"
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include <ATen/Parallel.h>
+
+#include <ciuic/error.hpp>
+
+#include "core/launch/device_check.h"
+#include "core/parallel/collective.h"
+#include "core/parallel/local_rendezvous.h"
+#include "core/plugin/archive_opener.h"
+#include "core/train/process_memory.h"
+#include "core/train/stop_request.h"
+#include "core/train/trainer.h"
+
+namespace ciuic::core {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Exit code of a rendezvous that failed: a stop is a stop, the rest is the environment.
+Failure rendezvous_failure(const Error& e) {
+  return Failure(e.code() == CIUIC_CANCELLED ? ExitCode::Stopped : ExitCode::Environment, e.what());
+}
+
+std::unique_ptr<Rendezvous> meet(const RankOptions& options, const RunPlan& plan, Log& log) {
+  const bool is_auto = plan.config.run.rendezvous == "auto";
+  if (options.is_launched && is_auto && options.identity.world == 1) {
+    return std::make_unique<LocalRendezvous>();
+  }
+  RendezvousOptions request;
+  request.rank = options.identity.rank;
+  request.world = options.identity.world;
+  request.address = is_auto ? "env://" : plan.config.run.rendezvous;
+  request.run_id = options.run_id.empty() ? plan.hash() : options.run_id;
+  request.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(plan.config.communicator.timeout);
+  request.stop = &StopRequest::flag();
+  request.listen_socket = options.store_fd;
+  request.progress = [&log](std::string_view what) { log.info(what); };
+  try {
+    return join(request);
+  } catch (const Error& e) {
+    throw rendezvous_failure(e);
+  }
+}
+
+/// Rank 0 decides, everybody hears: small facts that all ranks must share before there is a communicator.
+std::string share(Rendezvous& rendezvous, const RankOptions& options, const std::string& key,
+                  const std::string& mine, std::chrono::nanoseconds timeout) {
+  if (options.identity.rank == 0) {
+    rendezvous.set("run/" + key, mine);
+    return mine;
+  }
+  try {
+    if (auto value = rendezvous.get("run/" + key, timeout)) {
+      return *value;
+    }
+  } catch (const Error& e) {
+    throw rendezvous_failure(e);
+  }
+  throw Failure(ExitCode::Environment, "rank 0 did not say where the run goes on");
+}
+
+/// "" for a start from the beginning.
+std::string choose_checkpoint(const RankOptions& options, const RunFolder& folder, const ArchiveOpener& opener,
+                              Log& log) {
+  if (options.resume == "none") {
+    return "";
+  }
+  if (options.resume != "auto") {
+    return resolve_model_path(options.resume);
+  }
+  return Checkpointing::find_resume(folder, opener, log).value_or("");
+}
+
+void warn_of_changes(const TrainState& state, const RunPlan& plan, Log& log) {
+  if (const std::string changes = changed_settings(state.numerics, plan.numerics()); !changes.empty()) {
+    log.warn("settings that move the loss differ from the checkpoint's: " + changes);
+  }
+}
+
+int threads_of(const RunPlan& plan, const RankIdentity& identity) {
+  const auto wanted = static_cast<int>(plan.config.run.threads);
+  return wanted > 0 ? wanted : std::max(1, usable_cores() / identity.local_world);
+}
+
+void write_end(MetricsFile* metrics, int code, Clock::time_point begin, const std::vector<double>& peaks) {
+  if (metrics != nullptr) {
+    metrics->write(JsonLine("end")
+                       .add("exit_code", code)
+                       .add("seconds", std::chrono::duration<double>(Clock::now() - begin).count())
+                       .add("rss_peak_bytes", peaks));
+  }
+}
+
+/// Peak of every rank, by a sum into a vector with one place each.
+std::vector<double> gather_peaks(const Group& control) {
+  std::vector<double> peaks(static_cast<size_t>(control.size()), 0.0);
+  peaks[static_cast<size_t>(control.rank())] = static_cast<double>(peak_resident_bytes());
+  reduce_in_place(control, peaks, {}, "memory peaks");
+  return peaks;
+}
+
+std::vector<double> own_peak(const RankIdentity& identity) {
+  std::vector<double> peaks(static_cast<size_t>(identity.world), std::nan(""));
+  peaks[static_cast<size_t>(identity.rank)] = static_cast<double>(peak_resident_bytes());
+  return peaks;
+}
+
+}  // namespace
+
+ExitCode run_rank(const RankOptions& options, Log& log) {
+  const auto begin = Clock::now();
+  const RankIdentity& id = options.identity;
+  StopRequest::install();
+  PlanRequest request = options.request;
+  request.world = id.world;
+  const RunPlan plan = make_plan(request, log);
+  check_device(plan.config.run.device);
+  const int threads = threads_of(plan, id);
+  at::set_num_threads(threads);
+
+  const bool claims = id.rank == 0 && !options.is_launched;
+  const RunFolder folder = claims ? RunFolder::claim(plan.config.run.output, options.resume == "none")
+                                  : RunFolder::join(plan.config.run.output);
+  const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
+  // Rank 0 has the folder by now, whoever made it.
+  log.open_file(folder.log_of_rank(id.rank));
+  log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
+            std::to_string(threads) + " threads, " + rendezvous->members()[static_cast<size_t>(id.rank)]);
+
+  std::optional<MetricsFile> metrics;
+  const ArchiveOpener opener(plan.catalog, log);
+  std::string checkpoint;
+  uint64_t attempt = 1;
+  if (id.rank == 0) {
+    for (const std::string& warning : plan.warnings) {
+      log.warn(warning);
+    }
+    checkpoint = choose_checkpoint(options, folder, opener, log);
+    metrics.emplace(folder.metrics());
+    attempt = metrics->attempt();
+    replace_file(folder.resolved_config(), plan.resolved());
+  }
+  const auto timeout = plan.config.communicator.timeout;
+  checkpoint = share(*rendezvous, options, "checkpoint", checkpoint, timeout);
+  attempt = std::stoull(share(*rendezvous, options, "attempt", std::to_string(attempt), timeout));
+
+  Session session(plan, id, *rendezvous, threads, log);
+  try {
+    const std::optional<std::string> from = checkpoint.empty() ? std::nullopt : std::optional(checkpoint);
+    TrainState start = load_training_state(session, from, opener);
+    if (from && id.rank == 0) {
+      log.info("going on from " + checkpoint + " (step " + std::to_string(start.step) + ")");
+      warn_of_changes(start, plan, log);
+    }
+    Trainer trainer(session, folder, metrics ? &*metrics : nullptr, attempt, std::move(start),
+                    {options.is_quiet, options.steps_on_lines});
+    const ExitCode code = trainer.run();
+    write_end(metrics ? &*metrics : nullptr, static_cast<int>(code), begin, gather_peaks(session.control()));
+    if (id.rank == 0 && !options.is_quiet) {
+      log.info("the run's folder is " + folder.path());
+    }
+    return code;
+  } catch (const Failure& failure) {
+    session.control().plugin().abort(CIUIC_ABORTED);
+    try {
+      write_end(metrics ? &*metrics : nullptr, static_cast<int>(failure.code()), begin, own_peak(id));
+    } catch (const Failure& second) {
+      log.warn(second.what());  // a full disk has no room for the end line either
+    }
+    throw;
+  }
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <c10/core/InferenceMode.h>
+#include <nlohmann/json.hpp>
+
+#include "core/launch/version.h"
+#include "core/parallel/collective.h"
+#include "core/train/process_memory.h"
+#include "core/train/stop_request.h"
+
+namespace ciuic::core {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+uint64_t steps_of(const RunConfig& config, uint64_t step_tokens) {
+  if (config.run.steps) {
+    return static_cast<uint64_t>(*config.run.steps);
+  }
+  const auto tokens = static_cast<uint64_t>(*config.run.tokens);
+  return (tokens + step_tokens - 1) / step_tokens;
+}
+
+int64_t rows_of(const BatchPlan& plan) {
+  uint32_t rows = 1;
+  for (const ciuic_batch_item& item : plan.items) {
+    rows = std::max(rows, item.row + 1);
+  }
+  return rows;
+}
+
+}  // namespace
+
+/// What a step found out, on its way from the passes to the metrics line.
+struct Trainer::StepResult {
+  uint64_t step = 0;
+  uint64_t planned_tokens = 0;
+  uint64_t samples = 0;
+  double loss_sum = 0;
+  double tokens = 0;
+  double learning_rate = 0;
+  double loss_scale = 1;
+  double grad_norm = 0;
+  double grad_norm_clipped = 0;
+  bool is_skipped = false;
+  bool should_stop = false;
+  bool should_save = false;
+  double rss_bytes = 0;
+  Clock::time_point begin = Clock::now();
+  double seconds = 0;
+  double data_seconds = 0;
+  double optimizer_seconds = 0;
+  PassSeconds passes;
+  CommClock::Seconds communication;
+  std::map<std::string, double> extra;  // set by plugins
+
+  [[nodiscard]] double loss() const { return loss_sum / tokens; }
+};
+
+Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics, uint64_t attempt,
+                 TrainState start, const TrainerOptions& options)
+    : session_(session),
+      folder_(folder),
+      metrics_(metrics),
+      attempt_(attempt),
+      state_(std::move(start)),
+      binder_(session.sharding(), session.model()),
+      passes_(session.model(), binder_, session.events()),
+      checkpointing_(session, folder),
+      first_plan_(plan_step(1)),
+      total_steps_(steps_of(session.plan().config, first_plan_.tokens)),
+      learning_rate_(session.plan().config.schedule.learning_rate, static_cast<int64_t>(total_steps_),
+                     static_cast<int64_t>(first_plan_.tokens)),
+      bias_rate_(session.plan().config.schedule.expert_bias_rate, static_cast<int64_t>(total_steps_),
+                 static_cast<int64_t>(first_plan_.tokens)),
+      progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines), state_.step,
+                total_steps_),
+      validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
+                                  rows_of(first_plan_))) {
+  state_.numerics = session.plan().numerics();
+}
+
+ExitCode Trainer::run() {
+  if (session_.is_first()) {
+    write_run_line();
+  }
+  if (state_.step >= total_steps_) {
+    progress_.note("this run is finished: " + std::to_string(state_.step) + " of " +
+                   std::to_string(total_steps_) + " steps");
+    return ExitCode::Done;
+  }
+  validate(state_.step == 0);
+  bool is_saved = true;
+  while (state_.step < total_steps_) {
+    const TrainState before = state_;
+    StepResult result = train_step();
+    result.should_save = checkpointing_.is_due(before, state_);
+    agree_on(result);
+    update(result);
+    report(result);
+    validate(is_validation_due(before));
+    const bool is_last = state_.step == total_steps_;
+    const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
+    is_saved = result.should_save || result.should_stop || (is_last && !never);
+    if (is_saved) {
+      const double seconds =
+          checkpointing_.save(state_, session_.data().epoch_of_sample(state_.samples));
+      session_.log().debug("checkpoint at step " + std::to_string(state_.step) + ": " +
+                           std::to_string(seconds) + " s");
+    }
+    if (result.should_stop && !is_last) {
+      progress_.note("stopped on request at step " + std::to_string(state_.step) +
+                     "; the same command goes on from there");
+      return ExitCode::Stopped;
+    }
+  }
+  return ExitCode::Done;
+}
+
+BatchPlan Trainer::plan_step(uint64_t step) const {
+  ciuic_batch_request request{};
+  request.struct_size = sizeof(request);
+  request.seed = static_cast<uint64_t>(session_.plan().config.run.seed);
+  request.step = step;
+  request.consumed_samples = step == 1 ? 0 : state_.samples;
+  request.consumed_tokens = step == 1 ? 0 : state_.tokens;
+  request.epoch = session_.data().epoch_of_sample(request.consumed_samples);
+  request.world = static_cast<uint32_t>(session_.identity().world);
+  request.only_rank = session_.identity().rank;
+  request.row_tokens = static_cast<uint32_t>(session_.data().sequence_tokens());
+  return session_.scheduler().plan(request);
+}
+
+Trainer::StepResult Trainer::train_step() {
+  StepResult result;
+  result.step = state_.step + 1;
+  session_.events().begin_step(result.step, attempt_);
+  const BatchPlan plan = plan_step(result.step);
+  run_passes(plan, result);
+  state_.step = result.step;
+  state_.samples += plan.samples;
+  result.samples = plan.samples;
+  return result;
+}
+
+void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
+  ciuic_step step{};
+  step.struct_size = sizeof(step);
+  step.step = result.step;
+  step.micro_batches = plan.micro_batches;
+  step.num_slots = plan.micro_batches * static_cast<uint32_t>(session_.identity().world);
+  step.first_slot = plan.micro_batches * static_cast<uint32_t>(session_.identity().rank);
+  session_.sharding().begin_step(step);
+
+  const auto loading = Clock::now();
+  const std::vector<MicroBatch> batches = [&] {
+    const Span span(session_.events(), CIUIC_CATEGORY_DATA, "data");
+    return load_micro_batches(plan, session_.identity().rank, session_.data());
+  }();
+  result.data_seconds = seconds_since(loading);
+
+  // Divided by the planned tokens here, and in update() by how many really counted: the same unless targets are ignored.
+  result.planned_tokens = plan.tokens;
+  result.loss_scale = session_.precision().loss_scale();
+  const double seed = result.loss_scale / static_cast<double>(plan.tokens);
+  for (uint32_t m = 0; m < plan.micro_batches; ++m) {
+    const PassResult pass = passes_.train(batches[m], m, m + 1 == plan.micro_batches, seed, result.passes);
+    result.loss_sum += pass.loss_sum;
+    result.tokens += static_cast<double>(pass.tokens);
+  }
+  session_.sharding().end_backward();
+}
+
+void Trainer::agree_on(StepResult& result) {
+  std::array<double, 2> sums{result.loss_sum, result.tokens};
+  std::array<double, 3> maxima{static_cast<double>(resident_bytes()),
+                               StopRequest::is_raised() ? 1.0 : 0.0, result.should_save ? 1.0 : 0.0};
+  reduce_in_place(session_.control(), sums, maxima, "loss and votes");
+  result.loss_sum = sums[0];
+  result.tokens = sums[1];
+  result.rss_bytes = maxima[0];
+  result.should_stop = maxima[1] > 0;
+  result.should_save = maxima[2] > 0;
+  state_.tokens += static_cast<uint64_t>(result.tokens);
+}
+
+void Trainer::update(StepResult& result) {
+  const auto begin = Clock::now();
+  const Span span(session_.events(), CIUIC_CATEGORY_OPTIMIZER, "optimizer");
+  const RunConfig& config = session_.plan().config;
+  const bool has_tokens = result.tokens > 0;
+  const double grad_scale =
+      has_tokens ? static_cast<double>(result.planned_tokens) / (result.tokens * result.loss_scale) : 0.0;
+  const ciuic_grad_stats stats = session_.sharding().grad_stats(grad_scale);
+  const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.loss_sum);
+  result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
+
+  const double max_norm = config.optimizer.gradient_clip_norm;
+  const double clip = max_norm > 0 ? std::min(1.0, max_norm / (stats.norm + 1e-6)) : 1.0;
+  result.grad_norm_clipped = result.grad_norm * clip;
+  result.is_skipped = is_bad || !has_tokens;
+  result.learning_rate = learning_rate_.at(static_cast<int64_t>(state_.updates) + 1);
+
+  ciuic_step_update step{};
+  step.struct_size = sizeof(step);
+  step.flags = result.is_skipped ? CIUIC_UPDATE_SKIP : 0;
+  step.update = state_.updates + 1;
+  step.seed = static_cast<uint64_t>(config.run.seed);
+  step.lr = result.learning_rate;
+  step.weight_decay_scale = 1.0;
+  step.grad_scale = grad_scale * clip;
+  session_.sharding().step(step);
+  session_.precision().update(stats.non_finite);
+  if (result.is_skipped) {
+    ++state_.skipped_steps;
+    session_.model().reset_expert_loads();
+  } else {
+    update_expert_bias();
+    ++state_.updates;
+  }
+  result.optimizer_seconds = seconds_since(begin);
+  result.seconds = seconds_since(result.begin);
+  result.communication = session_.comm_clock().take();
+  if (is_bad) {
+    report(result);
+    const bool named = stats.non_finite != 0 && stats.first_bad_param < session_.parameters().size();
+    Failure failure(ExitCode::Numbers,
+                    named ? "the gradient of " +
+                                std::string(to_view(session_.parameters()[stats.first_bad_param].name)) +
+                                " is not finite (" + std::to_string(stats.non_finite) +
+                                " elements in all)"
+                          : std::string("the loss is not finite"),
+                    "lower the learning rate, or go on from an earlier checkpoint");
+    failure.with("step", std::to_string(result.step));
+    if (stats.non_finite != 0 && stats.first_bad_rank >= 0) {
+      failure.with("rank", std::to_string(stats.first_bad_rank));
+    }
+    throw failure;
+  }
+}
+
+void Trainer::update_expert_bias() {
+  const c10::InferenceMode no_autograd;
+  Model& model = session_.model();
+  const double rate = bias_rate_.at(static_cast<int64_t>(state_.updates) + 1);
+  at::Tensor loads = model.expert_loads();
+  if (loads.numel() > 0 && rate != 0) {
+    sum_in_place(session_.control(),
+                 std::span(loads.mutable_data_ptr<int64_t>(), static_cast<size_t>(loads.numel())),
+                 "expert loads");
+    model.update_expert_bias(loads, rate);
+  }
+  model.reset_expert_loads();
+}
+
+void Trainer::report(const StepResult& r) {
+  const double tokens_per_second = r.tokens / r.seconds;
+  progress_.step({r.step, r.loss(), r.learning_rate, r.grad_norm, tokens_per_second, r.seconds});
+  const auto extra = session_.events().take_fields();
+  if (metrics_ == nullptr) {
+    return;
+  }
+  JsonLine line("step");
+  line.add("step", r.step)
+      .add("attempt", attempt_)
+      .add("tokens", state_.tokens)
+      .add("loss", r.loss())
+      .add("learning_rate", r.learning_rate)
+      .add("grad_norm", r.grad_norm)
+      .add("grad_norm_clipped", r.grad_norm_clipped)
+      .add("loss_scale", r.loss_scale)
+      .add("skipped_steps", state_.skipped_steps)
+      .add("step_seconds", r.seconds)
+      .add("tokens_per_second", tokens_per_second)
+      .add("forward_seconds", r.passes.forward)
+      .add("backward_seconds", r.passes.backward)
+      .add("optimizer_seconds", r.optimizer_seconds)
+      .add("communication_seconds", r.communication.busy)
+      .add("communication_exposed_seconds", r.communication.exposed)
+      .add("data_seconds", r.data_seconds)
+      .add("rss_bytes", static_cast<int64_t>(r.rss_bytes))
+      .add("device_memory_bytes", int64_t{0});
+  for (const auto& [name, value] : extra) {
+    line.add(name, value);
+  }
+  metrics_->write(line);
+}
+
+bool Trainer::is_validation_due(const TrainState& before) const {
+  if (state_.step == total_steps_) {
+    return true;
+  }
+  const Interval every = session_.plan().config.validation.every;
+  switch (every.unit) {
+    case Interval::Unit::Steps: return state_.step % static_cast<uint64_t>(every.count) == 0;
+    case Interval::Unit::Epochs: {
+      const auto rows =
+          static_cast<uint64_t>(session_.data().train_rows()) * static_cast<uint64_t>(every.count);
+      return before.samples / rows != state_.samples / rows;
+    }
+    default: return false;
+  }
+}
+
+void Trainer::validate(bool is_due) {
+  if (!is_due || validation_.empty() || last_validated_ == state_.step) {
+    return;
+  }
+  last_validated_ = state_.step;
+  const Span span(session_.events(), CIUIC_CATEGORY_FORWARD, "validation");
+  ciuic_step step{};
+  step.struct_size = sizeof(step);
+  step.flags = CIUIC_STEP_EVALUATE;
+  step.step = state_.step;
+  step.micro_batches = static_cast<uint32_t>(validation_.size());
+  session_.sharding().begin_step(step);
+  std::array<double, 2> sums{};
+  for (uint32_t m = 0; m < validation_.size(); ++m) {
+    const PassResult pass = passes_.evaluate(validation_[m], m);
+    sums[0] += pass.loss_sum;
+    sums[1] += static_cast<double>(pass.tokens);
+  }
+  reduce_in_place(session_.control(), sums, {}, "validation loss");
+  const double loss = sums[0] / sums[1];
+  if (metrics_ != nullptr) {
+    metrics_->write(JsonLine("validation")
+                        .add("step", state_.step)
+                        .add("loss", loss)
+                        .add("tokens", static_cast<int64_t>(sums[1])));
+  }
+  char text[96];
+  std::snprintf(text, sizeof(text), "validation at step %llu: loss %.4f",
+                static_cast<unsigned long long>(state_.step), loss);
+  progress_.note(text);
+  session_.comm_clock().take();
+}
+
+void Trainer::write_run_line() {
+  const RunPlan& plan = session_.plan();
+  nlohmann::json library_versions = nlohmann::json::object();
+  for (const auto& [name, version] : versions()) {
+    library_versions[name] = version;
+  }
+  JsonLine line("run");
+  line.add("attempt", attempt_)
+      .add("name", plan.config.run.name)
+      .add_raw("versions", library_versions.dump())
+      .add("config_hash", plan.hash())
+      .add("world_size", session_.identity().world)
+      .add("parameters", count_parameters(plan.model))
+      .add("steps", total_steps_)
+      .add("start_step", state_.step);
+  metrics_->write(line);
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// The training loop. run() reads as the algorithm of docs/life_of_a_step.md: plan, passes, statistics, update, metrics, then
+// validation, a checkpoint or a stop where one is due. Every decision is taken from numbers that all ranks share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/train/binder.h"
+#include "core/train/checkpointing.h"
+#include "core/train/metrics_file.h"
+#include "core/train/passes.h"
+#include "core/train/progress.h"
+#include "core/train/schedule.h"
+#include "core/train/session.h"
+
+namespace ciuic::core {
+
+struct TrainerOptions {
+  bool is_quiet = false;
+  bool steps_on_lines = false;  // also on a terminal
+};
+
+class Trainer {
+ public:
+  /// `metrics` is rank 0's; nullptr elsewhere. All references must outlive this object.
+  Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics, uint64_t attempt, TrainState start,
+          const TrainerOptions& options);
+
+  /// Done, or Stopped after a request with a checkpoint written. Throws Failure.
+  ExitCode run();
+
+  [[nodiscard]] const TrainState& state() const { return state_; }
+
+ private:
+  struct StepResult;
+
+  [[nodiscard]] BatchPlan plan_step(uint64_t step) const;
+  StepResult train_step();
+  void run_passes(const BatchPlan& plan, StepResult& result);
+  void agree_on(StepResult& result);
+  void update(StepResult& result);
+  void update_expert_bias();
+  void report(const StepResult& result);
+  void validate(bool is_due);
+  [[nodiscard]] bool is_validation_due(const TrainState& before) const;
+  void write_run_line();
+
+  Session& session_;
+  const RunFolder& folder_;
+  MetricsFile* metrics_;
+  const uint64_t attempt_;
+  TrainState state_;
+  Binder binder_;
+  Passes passes_;
+  Checkpointing checkpointing_;
+  const BatchPlan first_plan_;
+  const uint64_t total_steps_;
+  const Schedule learning_rate_;
+  const Schedule bias_rate_;
+  Progress progress_;
+  std::vector<MicroBatch> validation_;
+  uint64_t last_validated_ = ~uint64_t{0};
+  uint64_t skipped_in_a_row_ = 0;
+};
+
+}  // namespace ciuic::core

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#include "tools/ciuic/check_run.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/data/dataset.h"
+#include "core/launch/device_check.h"
+#include "tools/ciuic/arguments.h"
+
+namespace ciuic::tools {
+namespace {
+
+using core::ExitCode;
+using core::Failure;
+
+}  // namespace
+
+void check_run(const core::PlanRequest& request, core::Log& log) {
+  const core::RunPlan plan = core::make_plan(request, log);
+  core::check_device(plan.config.run.device);
+  core::Dataset::Options options;
+  options.ids.vocab_size = plan.model.vocab_size;
+  options.ids.bos = plan.model.bos_token_id.value_or(-1);
+  options.ids.eos = plan.model.eos_token_id.value_or(-1);
+  options.ids.pad = plan.model.pad_token_id.value_or(-1);
+  options.validates = plan.config.validates();
+  options.validation_sequences = plan.config.validation.sequences;
+  core::Dataset::open(plan.config.data, options);
+}
+
+int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) {
+    throw Failure(ExitCode::Environment, std::string("cannot start a process: ") + std::strerror(errno));
+  }
+  if (child == 0) {
+    setenv("KINETO_LOG_LEVEL", "5", 0);
+    const int code = run_command(
+        [&] {
+          check_run(request, log);
+          return 0;
+        },
+        [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    throw Failure(ExitCode::Plugin,
+                  std::string("a plugin crashed while it was loaded: signal ") +
+                      strsignal(WTERMSIG(status)),
+                  "see ciuic plugin list");
+  }
+  return WEXITSTATUS(status);
+}
+
+}  // namespace ciuic::tools

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// One rank of `ciuic train`.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "core/train/run_rank.h"
+#include "tools/worker/commands.h"
+
+namespace ciuic::tools {
+namespace {
+
+namespace po = boost::program_options;
+
+int report_fd = -1;
+
+/// A rank never outlives the launcher that started it, however that ends.
+void die_with(pid_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) {
+    throw core::Failure(core::ExitCode::Communication, "the launcher is gone");
+  }
+}
+
+}  // namespace
+
+void show_failure(const std::string& text) {
+  const std::string line = text + (report_fd < 0 ? "\n" : "");
+  if (write(report_fd < 0 ? STDERR_FILENO : report_fd, line.data(), line.size()) < 0) {
+    _exit(static_cast<int>(core::ExitCode::Internal));  // nobody is left to tell
+  }
+}
+
+int train_rank(const Arguments& arguments) {
+  CommandLine line("train", "ciuic train FILE", "One rank of a run.", "");
+  add_train_options(line);
+  line.hidden().add_options()("run-id", po::value<std::string>())("report-fd", po::value<int>())(
+      "launcher-pid", po::value<int>())("store-fd", po::value<int>());
+  const auto values = line.parse(arguments);
+  if (!values) {
+    return 0;
+  }
+  if (values->count("report-fd") != 0) {
+    report_fd = (*values)["report-fd"].as<int>();
+  }
+  if (values->count("launcher-pid") != 0) {
+    die_with((*values)["launcher-pid"].as<int>());
+  }
+  core::RankOptions options;
+  options.request = {get(*values, "file"), get_all(*values, "set"), 0};
+  options.resume = get(*values, "resume");
+  options.is_launched = values->count("launcher-pid") != 0;
+  options.run_id = get(*values, "run-id");
+  options.store_fd = values->count("store-fd") != 0 ? (*values)["store-fd"].as<int>() : -1;
+  options.is_quiet = terminal_level(*values) > core::LogLevel::Info;
+  options.steps_on_lines = values->count("lines") != 0;
+  options.identity = core::rank_from_environment("tcp://").value_or(core::RankIdentity{});
+
+  const core::LogLevel level = terminal_level(*values);
+  const bool is_first = options.identity.rank == 0;
+  core::Log log({options.identity.rank, options.identity.world,
+                 is_first ? level : std::max(level, core::LogLevel::Warn), "", has_color(STDERR_FILENO)});
+  return static_cast<int>(core::run_rank(options, log));
+}
+
+}  // namespace ciuic::tools

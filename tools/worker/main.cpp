@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+//
+// ciuic-worker: the part of ciuic that links LibTorch. `ciuic` starts it; it is no command of its own.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tools/worker/commands.h"
+
+namespace ciuic::tools {
+namespace {
+
+int dispatch(const Arguments& all) {
+  if (!all.empty()) {
+    const Arguments rest(all.begin() + 1, all.end());
+    if (all[0] == "train") {
+      return train_rank(rest);
+    }
+    if (all[0] == "evaluate") {
+      return evaluate(rest);
+    }
+    if (all[0] == "generate") {
+      return generate(rest);
+    }
+  }
+  throw core::Failure(core::ExitCode::Usage, "ciuic-worker is started by ciuic", "see ciuic --help");
+}
+
+}  // namespace
+}  // namespace ciuic::tools
+
+int main(int argc, char** argv) {
+  const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
+  const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
+                                             &ciuic::tools::show_failure);
+  std::fflush(nullptr);
+  // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and threads, which are not worth
+  // waiting for.
+  _exit(code);
+}
