@@ -72,7 +72,7 @@ class Completion {
   }
 
   void finish() const { State::end(state_, std::nullopt); }
-  void fail(Error error) const { State::end(state_, std::move(error)); }
+  void fail(const Error& error) const { State::end(state_, error); }
 
   /// A bare work with two references, as ciuic_thread_service.promise wants it: one for the caller, one for fulfil.
   static ciuic_work* make_promise(Host host) {
@@ -81,8 +81,8 @@ class Completion {
     return state;
   }
   /// Ends a work of make_promise and gives up the second reference.
-  static void fulfil(ciuic_work* promise, std::optional<Error> error) {
-    State::end(State::self(promise), std::move(error));
+  static void fulfil(ciuic_work* promise, const std::optional<Error>& error) {
+    State::end(State::self(promise), error);
     State::release(promise);
   }
 
@@ -142,14 +142,16 @@ class Completion {
       }
     }
 
-    static void end(State* s, std::optional<Error> error) {
+    static void end(State* s, const std::optional<Error>& error) {
       std::vector<std::pair<void (*)(void*, const ciuic_status*), void*>> callbacks;
       {
         const std::lock_guard lock(s->mutex);
         if (s->done) {
           return;
         }
-        s->error = std::move(error);
+        if (error) {  // with a text of its own: copies of a std::runtime_error share theirs over threads
+          s->error.emplace(error->code(), std::string(error->what()), error->peer(), error->flags());
+        }
         s->done = true;
         callbacks.swap(s->callbacks);
       }

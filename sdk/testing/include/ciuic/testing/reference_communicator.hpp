@@ -183,9 +183,7 @@ class Meeting {
     std::optional<Round> complete;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (aborted_) {
-        throw *aborted_;
-      }
+      throw_if_aborted();
       const auto r = static_cast<size_t>(rank);
       for (const Operation& o : operations) {
         labels_[r].push_back(o.label);
@@ -230,9 +228,10 @@ class Meeting {
       }
     }
   }
-  [[nodiscard]] std::optional<Error> aborted() const {
+  /// Throws what the meeting was aborted with.
+  void check_alive() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return aborted_;
+    throw_if_aborted();
   }
 
   /// The meeting of a smaller group; every rank of the parent calls, in the same order.
@@ -274,6 +273,12 @@ class Meeting {
     }
   };
 
+  void throw_if_aborted() const {
+    if (aborted_) {  // with a text of its own: copies of a std::runtime_error share theirs over
+                     // threads
+      throw Error(aborted_->code(), std::string(aborted_->what()), aborted_->peer());
+    }
+  }
   static bool is_pairwise(const Operation& o) {
     return o.op == CIUIC_OP_SEND || o.op == CIUIC_OP_RECV;
   }
@@ -472,11 +477,7 @@ class ReferenceCommunicator final : public Communicator {
     return std::make_unique<ReferenceCommunicator>(host(), std::move(child),
                                                    static_cast<int>(self));
   }
-  void health() override {
-    if (const std::optional<Error> error = meeting_->aborted()) {
-      throw *error;
-    }
-  }
+  void health() override { meeting_->check_alive(); }
   void abort(int32_t code) noexcept override {
     meeting_->abort(Error(code, "the communicator was aborted"));
   }

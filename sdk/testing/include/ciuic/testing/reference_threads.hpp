@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -40,10 +39,10 @@ class ReferenceThreads {
       return guard(from(ctx).host_, [&] { *work = from(ctx).all(works); });
     };
     table_.promise = [](void* ctx, ciuic_work** work) {
-      return guard(from(ctx).host_, [&] { *work = from(ctx).promise(); });
+      return guard(from(ctx).host_, [&] { *work = Completion::make_promise(from(ctx).host_); });
     };
     table_.fulfil = [](void* ctx, ciuic_work* work, ciuic_status* status) {
-      from(ctx).fulfil(work, status);
+      Completion::fulfil(work, from(ctx).taken(status));
     };
   }
   ReferenceThreads(const ReferenceThreads&) = delete;
@@ -78,7 +77,10 @@ class ReferenceThreads {
   ciuic_work* start(ciuic_status* (*body)(void*), void* context) {
     const Completion done(host_);
     const std::lock_guard<std::mutex> lock(mutex_);
-    started_.emplace_back([this, body, context, done] { settle(done, body(context)); });
+    started_.emplace_back([this, body, context, done] {
+      const std::optional<Error> error = taken(body(context));
+      error ? done.fail(*error) : done.finish();
+    });
     return done.work().release();
   }
 
@@ -120,26 +122,8 @@ class ReferenceThreads {
     delete join;
   }
 
-  ciuic_work* promise() {
-    Completion made(host_);
-    ciuic_work* work = made.work().release();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    promised_.emplace(work, std::move(made));
-    return work;
-  }
-  void fulfil(ciuic_work* work, ciuic_status* status) {
-    std::optional<Completion> made;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      const auto found = promised_.find(work);
-      made.emplace(std::move(found->second));
-      promised_.erase(found);
-    }
-    settle(*made, status);
-  }
-
-  void settle(const Completion& done, ciuic_status* status) const {
-    status == nullptr ? done.finish() : done.fail(host_.take(status));
+  std::optional<Error> taken(ciuic_status* status) const {
+    return status == nullptr ? std::nullopt : std::optional<Error>(host_.take(status));
   }
 
   Host host_;
@@ -147,7 +131,6 @@ class ReferenceThreads {
   ciuic_thread_service table_{};
   std::mutex mutex_;
   std::vector<std::thread> started_;
-  std::map<ciuic_work*, Completion> promised_;
 };
 
 }  // namespace ciuic::testing
