@@ -111,11 +111,15 @@ int convert(const core::ArchiveOpener& opener, const std::string& source, const 
   for (size_t i = 0; i < written.size(); ++i) {
     written[i].key = keys[i];
   }
+  const std::optional<std::string> config = from->get_blob("config.json");
+  if (config) {
+    written.push_back({"config.json", true, {}, {}, config->size()});
+  }
   const core::Archive to = plugin->begin(target, 0, written);
   for (size_t i = 0; i < chosen.size(); ++i) {
     copy_tensor(*from, to, chosen[i], keys[i]);
   }
-  if (const auto config = from->get_blob("config.json")) {
+  if (config) {
     to.put_blob("config.json", *config);
   }
   to.commit();
