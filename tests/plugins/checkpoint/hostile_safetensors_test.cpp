@@ -209,7 +209,8 @@ TEST(MutatedSafetensors, NeverCrashes) {
   Cluster cluster("safetensors");
   constexpr uint32_t kSeed = 20250101;
   std::mt19937 random(kSeed);
-  const std::string alphabet("{}[]\",:0123456789-.eFab\\u\0\xff ", 32);
+  constexpr char kAlphabet[] = "{}[]\",:0123456789-.eFab\\u\0\xff ";  // with a NUL inside
+  const std::string alphabet(kAlphabet, sizeof(kAlphabet) - 1);
   for (int i = 0; i < 4000; ++i) {
     std::string bad = good;
     for (uint32_t k = 0; k <= random() % 4; ++k) {
