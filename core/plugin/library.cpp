@@ -5,47 +5,33 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
-#include <system_error>
 
 #include <boost/dll/shared_library.hpp>
+
+#include "core/plugin/elf_check.h"
 
 namespace ciuic::core {
 namespace {
 
 constexpr uint32_t kMaxDescriptors = 256;  // a query that never returns NULL is a fault, not a long list
 
-/// A look at the first bytes: "file too short" or "invalid ELF header" from the loader says less.
-void check_is_library(const std::string& path) {
-  std::error_code ec;
-  if (!std::filesystem::is_regular_file(path, ec)) {
-    throw std::runtime_error("open: it is no regular file");
-  }
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  if (!file.read(magic, 4) || std::string(magic, 4) != "\x7f"
-                                                       "ELF") {
-    throw std::runtime_error("open: it is no shared library (no ELF header)");
-  }
-}
-
 boost::dll::shared_library map(const std::string& path) {
   const auto mode = static_cast<boost::dll::load_mode::type>(RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  boost::dll::fs::error_code ec;
-  boost::dll::shared_library library;
-  // An absolute path, so that the loader's own search never takes part.
-  library.load(std::filesystem::absolute(path), mode, ec);
-  if (ec) {
-    throw std::runtime_error("load: " + ec.message());
+  try {
+    // An absolute path, so that the loader's own search never takes part. The throwing form: it keeps the loader's words.
+    return boost::dll::shared_library(std::filesystem::absolute(path), mode);
+  } catch (const std::exception& e) {
+    throw std::runtime_error(std::string("load: ") + e.what());
   }
-  return library;
 }
 
 }  // namespace
 
 Library Library::open(const std::string& path) {
-  check_is_library(path);
+  if (const std::string problem = elf_problem(path); !problem.empty()) {
+    throw std::runtime_error("open: " + problem);
+  }
   boost::dll::shared_library mapped = map(path);
   if (!mapped.has("ciuic_plugin_query")) {
     throw std::runtime_error(

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#include "core/plugin/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/log/failure.h"
+
+namespace ciuic::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const std::string kPlugins = std::string(CIUIC_BUILD_DIR) + "/plugins";
+
+std::string text_of(const Failure& f) { return format(f); }
+
+template <typename Call>
+Failure failure_of(Call&& call) {
+  try {
+    call();
+  } catch (const Failure& f) {
+    return f;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return Failure(ExitCode::Done, "");
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    char name[] = "/tmp/ciuic-catalog-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  [[nodiscard]] std::string path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST(Catalog, FindsByKindAndName) {
+  const Catalog catalog({kPlugins});
+  const FoundPlugin found = catalog.find(CIUIC_KIND_OPTIMIZER, "adamw");
+  EXPECT_STREQ(found.descriptor->name, "adamw");
+  EXPECT_EQ(found.path, kPlugins + "/libadamw.so");
+}
+
+TEST(Catalog, NamesDecideAndFileNamesDoNot) {
+  const TemporaryFolder folder;
+  fs::copy_file(kPlugins + "/libadamw.so", folder.path() + "/libsomething_else.so");
+  EXPECT_EQ(Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw").path,
+            folder.path() + "/libsomething_else.so");
+}
+
+TEST(Catalog, NotFoundListsPathsAndPluginsOfThatKind) {
+  const Catalog catalog({"/nowhere/at/all", kPlugins});
+  const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "adamv"); });
+  EXPECT_EQ(f.code(), ExitCode::Plugin);
+  EXPECT_THAT(text_of(f), AllOf(HasSubstr("\"adamv\""), HasSubstr("/nowhere/at/all (not a folder)"),
+                                HasSubstr(kPlugins), HasSubstr("there are: adamw")));
+}
+
+TEST(Catalog, NameThatIsAPathFindsNothing) {
+  const Catalog catalog({kPlugins});
+  const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "../plugins/libadamw"); });
+  EXPECT_EQ(f.code(), ExitCode::Plugin);
+}
+
+TEST(Catalog, FirstFolderWinsAndTheOtherIsShadowed) {
+  const TemporaryFolder folder;
+  fs::copy_file(kPlugins + "/libadamw.so", folder.path() + "/libadamw.so");
+  const Catalog catalog({folder.path(), kPlugins});
+  EXPECT_EQ(catalog.find(CIUIC_KIND_OPTIMIZER, "adamw").path, folder.path() + "/libadamw.so");
+  int shadowed = 0;
+  for (const FoundPlugin& p : catalog.list().plugins) {
+    shadowed += p.shadowed ? 1 : 0;
+  }
+  EXPECT_EQ(shadowed, 1);
+}
+
+TEST(Catalog, EnvironmentComesAfterTheConfiguration) {
+  setenv("CIUIC_PLUGIN_PATH", "/from/environment:/second", 1);
+  const std::vector<std::string> path = Catalog::search_path({"/configured"});
+  unsetenv("CIUIC_PLUGIN_PATH");
+  ASSERT_GE(path.size(), 3u);
+  EXPECT_EQ(path[0], "/configured");
+  EXPECT_EQ(path[1], "/from/environment");
+  EXPECT_EQ(path[2], "/second");
+}
+
+struct Broken {
+  const char* file;
+  const char* reason;
+};
+
+class BrokenPlugin : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenPlugin, IsRefusedWithItsReason) {
+  const TemporaryFolder folder;
+  const std::string name = GetParam().file;
+  const std::string source = std::string(CIUIC_BROKEN_PLUGINS) + "/lib" + name + ".so";
+  fs::copy_file(source, folder.path() + "/lib" + name + ".so");
+  const Catalog catalog({folder.path()});
+  const Listing listing = catalog.list();
+  EXPECT_TRUE(listing.plugins.empty());
+  ASSERT_EQ(listing.refused.size(), 1u);
+  EXPECT_THAT(listing.refused[0].reason, HasSubstr(GetParam().reason));
+  const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_PROFILER, name); });
+  EXPECT_EQ(f.code(), ExitCode::Plugin);
+  EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr(folder.path())));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BrokenPlugin,
+                         ::testing::Values(Broken{"no_symbol", "lacks the symbol ciuic_plugin_query"},
+                                           Broken{"other_abi", "plugin ABI 0.99, this host has 0.1"},
+                                           Broken{"missing_function", "is missing, and it is required"},
+                                           Broken{"undefined_symbol", "ciuic_test_defined_nowhere"}),
+                         [](const auto& info) { return info.param.file; });
+
+TEST(Catalog, TextFileIsRefused) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() + "/libgloo.so") << "I am no library\n";
+  const Failure f = failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
+  EXPECT_EQ(f.code(), ExitCode::Plugin);
+  EXPECT_THAT(text_of(f), HasSubstr("no ELF header"));
+}
+
+TEST(Catalog, TruncatedLibraryIsRefused) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/libadamw.so";
+  fs::copy_file(kPlugins + "/libadamw.so", file);
+  fs::resize_file(file, 3000);
+  EXPECT_EQ(failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw"); }).code(),
+            ExitCode::Plugin);
+}
+
+TEST(Catalog, WithoutFoldersListsNothing) {
+  EXPECT_TRUE(Catalog({}).list().plugins.empty());
+  EXPECT_EQ(failure_of([] { (void)Catalog({}).find(CIUIC_KIND_SHARDING, "ddp"); }).code(), ExitCode::Plugin);
+}
+
+}  // namespace
+}  // namespace ciuic::core
