@@ -123,7 +123,8 @@ class Launcher {
         {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", std::to_string(port_ == 0 ? 1 : port_)},
         {"OMP_NUM_THREADS", std::to_string(request_.threads)},
-        {"KINETO_LOG_LEVEL", "5"},  // LibTorch looks for a GPU at load and complains when there is none
+        {"KINETO_LOG_LEVEL", "5"},       // LibTorch looks for a GPU at load and complains when there is none
+        {"TORCH_CPP_LOG_LEVEL", "ERROR"},  // and warns with a stack trace when a peer's store connection ends
     };
     std::vector<std::string> result;
     for (char** e = environ; *e != nullptr; ++e) {

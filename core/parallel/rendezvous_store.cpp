@@ -93,8 +93,7 @@ BoundedStore::BoundedStore(const StoreAddress& address, Clock::time_point deadli
   server_->address = address;
   std::thread([server = server_] { server->loop(); }).detach();
   const bool open =
-      run([server = server_.get(),
-           deadline](c10d::Store&) { server->store = open_store(server->address, deadline); },
+      run([deadline](Server& server) { server.store = open_store(server.address, deadline); },
           deadline + 1s);
   if (!open) {
     throw Error(CIUIC_UNAVAILABLE,
@@ -121,7 +120,7 @@ bool BoundedStore::run(Job job, Clock::time_point deadline) {
   server_->jobs.emplace_back([server = server_, call, job = std::move(job)] {
     std::exception_ptr error;
     try {
-      job(*server->store);
+      job(*server);
     } catch (...) {
       error = std::current_exception();
     }
@@ -155,27 +154,27 @@ void BoundedStore::must_run(Job job) {
 }
 
 void BoundedStore::set(const std::string& key, const std::string& value) {
-  must_run([key, value](c10d::Store& store) { store.set(key, value); });
+  must_run([key, value](Server& server) { server.store->set(key, value); });
 }
 
 int64_t BoundedStore::add(const std::string& key, int64_t delta) {
   const auto result = std::make_shared<int64_t>(0);
-  must_run([key, delta, result](c10d::Store& store) { *result = store.add(key, delta); });
+  must_run([key, delta, result](Server& server) { *result = server.store->add(key, delta); });
   return *result;
 }
 
 bool BoundedStore::remove(const std::string& key) {
   const auto result = std::make_shared<bool>(false);
-  must_run([key, result](c10d::Store& store) { *result = store.deleteKey(key); });
+  must_run([key, result](Server& server) { *result = server.store->deleteKey(key); });
   return *result;
 }
 
 std::optional<std::string> BoundedStore::peek(const std::string& key, Clock::time_point deadline) {
   const auto result = std::make_shared<std::optional<std::string>>();
   const bool done = run(
-      [key, result](c10d::Store& store) {
-        if (store.check({key})) {
-          *result = store.get_to_str(key);
+      [key, result](Server& server) {
+        if (server.store->check({key})) {
+          *result = server.store->get_to_str(key);
         }
       },
       deadline);

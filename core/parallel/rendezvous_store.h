@@ -13,10 +13,6 @@
 #include <optional>
 #include <string>
 
-namespace c10d {
-class Store;
-}
-
 namespace ciuic::core {
 
 using Clock = std::chrono::steady_clock;
@@ -49,7 +45,7 @@ class BoundedStore {
 
  private:
   struct Server;
-  using Job = std::function<void(c10d::Store&)>;
+  using Job = std::function<void(Server&)>;
   /// Runs the job on the store's thread. False: not done by the deadline; the job may still run
   /// later.
   bool run(Job job, Clock::time_point deadline);

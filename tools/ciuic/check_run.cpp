@@ -12,6 +12,7 @@
 #include "core/data/dataset.h"
 #include "core/launch/device_check.h"
 #include "tools/ciuic/arguments.h"
+#include "tools/ciuic/worker_process.h"
 
 namespace ciuic::tools {
 namespace {
@@ -41,7 +42,7 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
     throw Failure(ExitCode::Environment, std::string("cannot start a process: ") + std::strerror(errno));
   }
   if (child == 0) {
-    setenv("KINETO_LOG_LEVEL", "5", 0);
+    quieten_libtorch();
     const int code = run_command(
         [&] {
           check_run(request, log);

@@ -13,6 +13,7 @@
 #include "core/plugin/archive_opener.h"
 #include "core/train/run_folder.h"
 #include "tools/ciuic/commands.h"
+#include "tools/ciuic/worker_process.h"
 
 namespace ciuic::tools {
 namespace {
@@ -151,7 +152,7 @@ int checkpoint(const Arguments& arguments) {
   if (!values) {
     return 0;
   }
-  setenv("KINETO_LOG_LEVEL", "5", 0);
+  quieten_libtorch();
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   const core::Catalog catalog(core::Catalog::search_path(get_all(*values, "path")));
   const core::ArchiveOpener opener(catalog, log);

@@ -9,6 +9,7 @@
 #include "core/train/run_plan.h"
 #include "tools/ciuic/check_run.h"
 #include "tools/ciuic/commands.h"
+#include "tools/ciuic/worker_process.h"
 
 namespace ciuic::tools {
 namespace {
@@ -68,7 +69,7 @@ int config(const Arguments& arguments) {
   if (request.file.empty()) {
     throw line.usage_failure("no FILE is given");
   }
-  setenv("KINETO_LOG_LEVEL", "5", 0);
+  quieten_libtorch();
   return action == "check" ? check(request, log) : show(request, log);
 }
 

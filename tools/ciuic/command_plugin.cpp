@@ -17,6 +17,7 @@
 #include "core/plugin/kind.h"
 #include "core/plugin/library.h"
 #include "tools/ciuic/commands.h"
+#include "tools/ciuic/worker_process.h"
 
 namespace ciuic::tools {
 namespace {
@@ -165,7 +166,7 @@ int plugin(const Arguments& arguments) {
   if (!values) {
     return 0;
   }
-  setenv("KINETO_LOG_LEVEL", "5", 0);
+  quieten_libtorch();
   const std::string action = get(*values, "action");
   const core::Catalog catalog(core::Catalog::search_path(get_all(*values, "path")));
   if (action == "list") {

@@ -23,9 +23,14 @@ std::string worker_path() {
   return worker.string();
 }
 
+void quieten_libtorch() {
+  setenv("KINETO_LOG_LEVEL", "5", 0);         // it looks for a GPU at load and complains when there is none
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // and warns with a stack trace when a peer's store connection ends
+}
+
 void become_worker(const std::string& command, const Arguments& arguments) {
   const std::string worker = worker_path();
-  setenv("KINETO_LOG_LEVEL", "5", 0);  // LibTorch looks for a GPU at load and complains when there is none
+  quieten_libtorch();
   std::vector<std::string> all{worker, command};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
