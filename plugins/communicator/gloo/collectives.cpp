@@ -310,7 +310,7 @@ Operation plan(const ciuic_collective& request, const Host& host, int rank, int 
   Operation operation;
   operation.what = r.what;
   operation.timeout =
-      request.timeout_ns == 0 ? default_timeout : std::chrono::nanoseconds(request.timeout_ns);
+      request.timeout_ns <= 0 ? default_timeout : std::chrono::nanoseconds(request.timeout_ns);
   const bool empty = r.n == 0 && r.op != CIUIC_OP_BARRIER;
   if (world == 1) {
     copy(r.out, r.in == nullptr ? r.out : r.in, r.part_bytes);  // every collective of one rank

@@ -216,7 +216,7 @@ class Gloo final : public Communicator {
       kv = kv_->below("split" + std::to_string(number) + "-" + std::to_string(request.ranks[0]));
     }
     const std::chrono::nanoseconds timeout =
-        request.timeout_ns == 0 ? settings_.timeout : std::chrono::nanoseconds(request.timeout_ns);
+        request.timeout_ns <= 0 ? settings_.timeout : std::chrono::nanoseconds(request.timeout_ns);
     return std::make_unique<Gloo>(host(), settings_, std::move(global), rank, std::move(kv),
                                   timeout);
   }

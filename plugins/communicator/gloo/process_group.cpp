@@ -83,14 +83,14 @@ class BlockSignals {
   sigset_t before_{};
 };
 
-/// The first line without Gloo's "[/pytorch/third_party/...:78] "; the rest of a c10::Error is a
+/// The first line without the "[/pytorch/third_party/...:78] " of Gloo; the rest of a c10::Error is a
 /// stack.
 std::string first_line(const std::exception& e) {
   const auto* error = dynamic_cast<const c10::Error*>(&e);
   std::string text = error != nullptr ? error->what_without_backtrace() : e.what();
   text = text.substr(0, text.find('\n'));
   const size_t place = text.find("] ");
-  return text.rfind("[/", 0) == 0 && place != std::string::npos ? text.substr(place + 2) : text;
+  return text.rfind('[', 0) == 0 && place != std::string::npos ? text.substr(place + 2) : text;
 }
 
 bool contains(const std::string& text, const char* part) {
@@ -257,7 +257,12 @@ std::unique_ptr<ProcessGroup> connect_group(const GroupOptions& options) {
   try {
     return std::make_unique<TorchProcessGroup>(options);
   } catch (const std::exception&) {
-    throw translate(std::current_exception());
+    const Error error = translate(std::current_exception());
+    throw Error(error.code() == CIUIC_INTERNAL ? int32_t{CIUIC_UNAVAILABLE} : error.code(),
+                "gloo: rank " + std::to_string(options.rank) + " of " +
+                    std::to_string(options.size) + " connects through " + options.address + ": " +
+                    error.what(),
+                error.peer());
   }
 }
 

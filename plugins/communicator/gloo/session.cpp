@@ -90,6 +90,9 @@ Session::Session(const Host& host, KeyValue kv, std::vector<Member> members, int
 
 Work Session::submit(std::vector<Operation> operations) {
   check();
+  if (operations.empty()) {
+    return {};
+  }
   const auto batch = std::make_shared<Batch>(host_, operations.size());
   Work work = batch->done.work();
   std::vector<std::pair<uint64_t, Live*>> started;

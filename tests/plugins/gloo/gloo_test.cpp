@@ -54,6 +54,13 @@ TEST(Gloo, IsSilentOnTheTerminal) {
   }
 }
 
+TEST(Gloo, FindsAnAddressOrTakesTheUsers) {
+  const auto ranks = run_ranks(2, "addresses");
+  expect_all_succeed(ranks);
+  EXPECT_EQ(ranks[0].number("code"), CIUIC_UNAVAILABLE);
+  EXPECT_THAT(ranks[0].value("text"), HasSubstr("no-such-if0"));
+}
+
 TEST(Gloo, SplitsIntoSubgroups) { expect_all_succeed(run_ranks(4, "split")); }
 
 TEST(Gloo, SilentRankIsNamedAtTheDeadline) {

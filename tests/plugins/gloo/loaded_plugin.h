@@ -35,16 +35,24 @@ struct Call {
   ciuic_collective c{};
 };
 
+struct Setup {
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::string interface;
+  bool one_machine = true;
+};
+
 /// One group. Throws ciuic::Error.
 class Communicator {
  public:
-  Communicator(testing::TestHost& host, int rank, int world, std::chrono::nanoseconds timeout)
+  Communicator(testing::TestHost& host, int rank, int world, const Setup& setup)
       : host_(host), rank_(rank), world_(world) {
     std::vector<ciuic_option> options;
     for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(gloo_descriptor().options)) {
       ciuic_option option{sizeof(ciuic_option), 0, spec.type, 0, to_str(spec.key), spec.def};
       if (std::string_view(spec.key) == "timeout") {
-        option.value.i = timeout.count();
+        option.value.i = setup.timeout.count();
+      } else if (std::string_view(spec.key) == "interface") {
+        option.value.s = to_str(setup.interface);
       }
       options.push_back(option);
     }
@@ -52,9 +60,12 @@ class Communicator {
     args.struct_size = sizeof(args);
     args.host = host.table();
     args.options = to_array(options);
-    args.rank = args.local_rank = rank;
-    args.world = args.local_world = world;
+    args.rank = rank;
+    args.world = world;
+    args.local_rank = setup.one_machine ? rank : 0;
+    args.local_world = setup.one_machine ? world : 1;
     args.device = {CIUIC_DEVICE_CPU, 0};
+    host.host().check(gloo_descriptor().validate(&args));
     host.host().check(gloo_descriptor().create(&args, &self_));
   }
   Communicator(const Communicator&) = delete;
