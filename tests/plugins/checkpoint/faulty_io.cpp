@@ -49,6 +49,16 @@ std::optional<int32_t> FaultPlan::next(const std::string& op, const std::string&
   return std::nullopt;
 }
 
+void FaultPlan::follow_rename(const std::string& from, const std::string& to) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> moved;
+  for (const std::string& path : unsynced_) {
+    const bool is_below = path.compare(0, from.size() + 1, from + "/") == 0;
+    moved.insert(path == from || is_below ? to + path.substr(from.size()) : path);
+  }
+  unsynced_ = std::move(moved);
+}
+
 void FaultPlan::zero_unsynced_files() const {
   const std::lock_guard lock(mutex_);
   for (const std::string& path : unsynced_) {
@@ -109,9 +119,16 @@ struct FaultyIo::Calls {
   }
   static ciuic_status* rename(void* ctx, ciuic_str from, ciuic_str to) {
     FaultyIo& io = self(ctx);
-    ciuic_status* status =
-        io.gate("rename", std::string(to_view(from)) + " " + std::string(to_view(to)));
-    return status != nullptr ? status : io.real_.rename(io.real_.ctx, from, to);
+    const std::string old_name(to_view(from));
+    const std::string new_name(to_view(to));
+    ciuic_status* status = io.gate("rename", old_name + " " + new_name);
+    if (status == nullptr) {
+      status = io.real_.rename(io.real_.ctx, from, to);
+      if (status == nullptr) {
+        io.plan_.follow_rename(old_name, new_name);
+      }
+    }
+    return status;
   }
   static ciuic_status* remove(void* ctx, ciuic_str path, uint32_t recursive) {
     FaultyIo& io = self(ctx);

@@ -35,6 +35,8 @@ class FaultPlan final {
 
  private:
   friend class FaultyIo;
+  /// What was not synced under the old name is not under the new one.
+  void follow_rename(const std::string& from, const std::string& to);
   /// The code to fail with, or nothing.
   std::optional<int32_t> next(const std::string& op, const std::string& path);
 

@@ -23,6 +23,8 @@ struct Fault {
   bool is_over;  // the save goes over an existing checkpoint
 };
 
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
 class SaveFaults : public ::testing::TestWithParam<Fault> {};
 
 /// Loads fully, verified; nothing when there is no checkpoint.

@@ -155,6 +155,8 @@ struct Edit {
   const char* reason;
 };
 
+void PrintTo(const Edit& edit, std::ostream* out) { *out << edit.name; }
+
 class HostileIndex : public ShardedDamage, public ::testing::WithParamInterface<Edit> {};
 
 std::string sign(std::string text) {
