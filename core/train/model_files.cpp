@@ -20,14 +20,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }
 
 Failure tensors_failure(const std::vector<std::string>& problems, const std::string& file) {
-  constexpr size_t kShown = 50;
   Failure failure(ExitCode::Storage,
                   std::to_string(problems.size()) + " tensors do not fit the model", "", {{"file", file}});
-  for (size_t i = 0; i < problems.size() && i < kShown; ++i) {
-    failure.detail(problems[i]);
-  }
-  if (problems.size() > kShown) {
-    failure.detail("... and " + std::to_string(problems.size() - kShown) + " more");
+  for (const std::string& problem : problems) {
+    failure.detail(problem);
   }
   return failure;
 }

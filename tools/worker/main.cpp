@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic-worker: the part of ciuic that links LibTorch. `ciuic` starts it; it is no command of its own.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -30,7 +31,20 @@ int dispatch(const Arguments& all) {
 }  // namespace
 }  // namespace ciuic::tools
 
+namespace {
+
+/// A step allocates and frees the same large blocks again and again. Kept in the heap they cost nothing; mapped anew they cost
+/// a page fault for every 4 KiB.
+void keep_large_blocks() {
+  constexpr int kLargest = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, kLargest);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  keep_large_blocks();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
   const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
                                              &ciuic::tools::show_failure);

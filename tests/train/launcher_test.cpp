@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//
+// The launcher with shell scripts as ranks: what it returns, and that nothing outlives it.
+#include "core/launch/launcher.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/train/temporary_folder.h"
+
+namespace ciuic::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct LauncherTest : ::testing::Test {
+  /// A rank that is a script; arguments of the launcher are ignored.
+  LaunchRequest request(const std::string& script, int ranks) {
+    LaunchRequest r;
+    r.worker = folder.write("rank.sh", "#!/bin/bash\n" + script);
+    chmod(r.worker.c_str(), 0755);
+    r.ranks = ranks;
+    r.needs_store = false;
+    return r;
+  }
+  /// In a child, since a launcher owns its process's signals.
+  pid_t start(const LaunchRequest& r) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      _exit(launch(r));
+    }
+    return pid;
+  }
+  static int wait_for(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  void wait_for_file(const std::string& name) {
+    for (int i = 0; i < 500 && !std::filesystem::exists(folder.file(name)); ++i) {
+      std::this_thread::sleep_for(10ms);
+    }
+    ASSERT_TRUE(std::filesystem::exists(folder.file(name)));
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(LauncherTest, AllDoneIsZero) { EXPECT_EQ(wait_for(start(request("exit 0", 3))), 0); }
+
+TEST_F(LauncherTest, RanksKnowWhoTheyAre) {
+  const std::string out = folder.file("who");
+  EXPECT_EQ(wait_for(start(request("echo $RANK/$WORLD_SIZE/$LOCAL_RANK/$OMP_NUM_THREADS > " + out + "$RANK", 2))), 0);
+  EXPECT_EQ(read_text(out + "0"), "0/2/0/1\n");
+  EXPECT_EQ(read_text(out + "1"), "1/2/1/1\n");
+}
+
+TEST_F(LauncherTest, TheFirstFailureIsTheAnswerAndTakesTheOthersDown) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(wait_for(start(request("[ $RANK = 1 ] && exit 6; exec sleep 60", 2))), 6);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+TEST_F(LauncherTest, ARankEndedByASignalIsFive) {
+  EXPECT_EQ(wait_for(start(request("[ $RANK = 1 ] && kill -9 $$; exec sleep 60", 2))), 5);
+}
+
+TEST_F(LauncherTest, AStopRequestReachesEveryRankOnce) {
+  const std::string script = "trap 'echo x >> " + folder.file("stops") + "$RANK; exit 75' TERM\n" + "touch " +
+                             folder.file("ready") + "$RANK\nwhile true; do sleep 0.05; done";
+  const pid_t pid = start(request(script, 2));
+  wait_for_file("ready0");
+  wait_for_file("ready1");
+  kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid), 75);
+  EXPECT_EQ(read_text(folder.file("stops0")), "x\n");
+  EXPECT_EQ(read_text(folder.file("stops1")), "x\n");
+}
+
+TEST_F(LauncherTest, ASecondSignalStopsAtOnce) {
+  const std::string script =
+      "trap '' TERM INT\ntouch " + folder.file("ready") + "$RANK\nwhile true; do sleep 0.05; done";
+  const pid_t pid = start(request(script, 2));
+  wait_for_file("ready0");
+  wait_for_file("ready1");
+  const auto begin = std::chrono::steady_clock::now();
+  kill(pid, SIGINT);
+  std::this_thread::sleep_for(200ms);
+  kill(pid, SIGINT);
+  EXPECT_EQ(wait_for(pid), 130);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
+}
+
+TEST_F(LauncherTest, AWorkerThatIsNotThereIsSaid) {
+  LaunchRequest r = request("exit 0", 1);
+  r.worker = folder.file("nothing");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    try {
+      launch(r);
+    } catch (const std::exception&) {
+      _exit(42);
+    }
+    _exit(0);
+  }
+  EXPECT_EQ(wait_for(pid), 42);
+}
+
+}  // namespace
+}  // namespace ciuic::core

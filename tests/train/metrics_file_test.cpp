@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/metrics_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/temporary_folder.h"
+
+namespace ciuic::core {
+namespace {
+
+TEST(MetricsFile, CountsAttempts) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("metrics.jsonl");
+  for (uint64_t attempt = 1; attempt <= 3; ++attempt) {
+    MetricsFile file(path);
+    EXPECT_EQ(file.attempt(), attempt);
+    file.write(JsonLine("run").add("attempt", attempt));
+    file.write(JsonLine("step").add("step", uint64_t{1}));
+  }
+}
+
+TEST(MetricsFile, ATornLastLineIsCutOff) {
+  const TemporaryFolder folder;
+  const std::string whole = "{\"type\": \"run\"}\n{\"type\": \"step\", \"step\": 1}\n";
+  const std::string path = folder.write("metrics.jsonl", whole + "{\"type\": \"step\", \"st");
+  MetricsFile file(path);
+  EXPECT_EQ(file.attempt(), 2u);
+  file.write(JsonLine("end"));
+  EXPECT_EQ(read_text(path), whole + "{\"type\": \"end\"}\n");
+}
+
+TEST(MetricsFile, ALineIsOnDiskWhenWriteReturns) {
+  const TemporaryFolder folder;
+  MetricsFile file(folder.file("metrics.jsonl"));
+  file.write(JsonLine("step"));
+  EXPECT_EQ(read_text(folder.file("metrics.jsonl")), "{\"type\": \"step\"}\n");
+}
+
+}  // namespace
+}  // namespace ciuic::core

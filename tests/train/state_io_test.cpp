@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/state_io.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+
+#include "core/plugin/archive_opener.h"
+#include "core/train/model_files.h"
+#include "core/train/tensor_bridge.h"
+#include "tests/train/temporary_folder.h"
+
+namespace ciuic::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct StateIoTest : ::testing::Test {
+  void save(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& config_json) {
+    const auto plugin = opener.create("sharded");
+    const Archive archive = plugin->begin(uri, 1, {});
+    for (const auto& [key, tensor] : tensors) {
+      const Place place(tensor.sizes().vec());
+      archive.put(key, place.c(), to_abi(tensor).c());
+    }
+    archive.put_blob("config.json", config_json);
+    archive.commit();
+  }
+  at::Tensor read(const TensorSource& source, const std::string& key, at::Tensor into, bool& found) {
+    const StateSource state(host.table(), source);
+    const Place place(into.sizes().vec());
+    const Tensor view = to_abi(into);
+    const ciuic_place c = place.c();
+    ciuic_work* work = nullptr;
+    ciuic_status* status =
+        state.reader().tensor(state.reader().ctx, to_str(key), &c, view.ptr(), nullptr, &work);
+    found = status == nullptr;
+    if (status != nullptr) {
+      EXPECT_EQ(Host(host.table()).take(status).code(), CIUIC_NOT_FOUND);
+    }
+    return into;
+  }
+
+  TemporaryFolder folder;
+  const std::string uri = folder.file("archive");
+  Log log{Log::Options{0, 1, LogLevel::Off, "", false}};
+  HostContext host{"tested", log};
+  Catalog catalog{{std::string(CIUIC_BUILD_DIR) + "/plugins"}};
+  ArchiveOpener opener{catalog, log};
+  ModelConfig tiny = preset("tiny");
+};
+
+TEST_F(StateIoTest, MasterAndValueServeForEachOther) {
+  const at::Tensor a = at::arange(6, at::kFloat).reshape({2, 3});
+  save({{"value/a", a}, {"master/b", a.add(1)}}, "{}");
+  const OpenArchive archive = opener.open(uri);
+  const ArchiveSource source(*archive);
+  bool found = false;
+  EXPECT_TRUE(at::equal(read(source, "master/a", at::empty({2, 3}), found), a));
+  EXPECT_TRUE(found);
+  EXPECT_TRUE(at::equal(read(source, "value/b", at::empty({2, 3}), found), a.add(1)));
+  EXPECT_TRUE(found);
+  read(source, "moment/m/a", at::empty({2, 3}), found);
+  EXPECT_FALSE(found);
+}
+
+TEST_F(StateIoTest, DtypesAreConverted) {
+  const at::Tensor a = at::arange(6, at::kFloat).reshape({2, 3});
+  save({{"value/a", a}}, "{}");
+  const OpenArchive archive = opener.open(uri);
+  const ArchiveSource source(*archive);
+  bool found = false;
+  const at::Tensor low = read(source, "value/a", at::empty({2, 3}, at::kBFloat16), found);
+  EXPECT_TRUE(at::equal(low.to(at::kFloat), a));
+}
+
+TEST_F(StateIoTest, InitialValuesAreTheSameInSlices) {
+  const InitialValues source(tiny, 1234);
+  const std::vector<int64_t> shape{tiny.vocab_size, tiny.hidden_size};
+  at::Tensor whole = at::empty(shape);
+  const std::string key = "value/model.embed_tokens.weight";
+  ASSERT_TRUE(source.read(key, Place(shape).c(), whole));
+  at::Tensor part = at::empty({100});
+  ASSERT_TRUE(source.read(key, Place(shape, 777).c(), part));
+  EXPECT_TRUE(at::equal(part, whole.reshape({-1}).narrow(0, 777, 100)));
+  EXPECT_FALSE(source.read("moment/exp_avg/model.embed_tokens.weight", Place(shape).c(), whole));
+}
+
+TEST_F(StateIoTest, AllTensorsThatDoNotFitAreListed) {
+  save({{"value/model.embed_tokens.weight", at::empty({2, 2})}, {"value/surplus", at::empty({1})}},
+       tiny.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  try {
+    check_tensors(ArchiveSource(*archive), tiny, uri);
+    FAIL() << "accepted";
+  } catch (const Failure& f) {
+    EXPECT_EQ(f.code(), ExitCode::Storage);
+    EXPECT_THAT(format(f), AllOf(HasSubstr("model.embed_tokens.weight: got [2, 2], expected [259, 128]"),
+                                 HasSubstr("belongs to no parameter: surplus"), HasSubstr("missing: model.norm.weight")));
+  }
+}
+
+TEST_F(StateIoTest, AnotherModelIsStorageFailureThatNamesTheFields) {
+  ModelConfig other = tiny;
+  other.hidden_size = 256;
+  save({}, other.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  EXPECT_NO_THROW(check_same_model(*archive, other));
+  try {
+    check_same_model(*archive, tiny);
+    FAIL() << "accepted";
+  } catch (const Failure& f) {
+    EXPECT_EQ(f.code(), ExitCode::Storage);
+    EXPECT_THAT(f.what(), HasSubstr("hidden_size 256 there, 128 here"));
+  }
+}
+
+TEST_F(StateIoTest, WhatNoPluginKnowsIsRefused) {
+  folder.write("text.txt", "hello");
+  EXPECT_THROW((void)opener.open(folder.file("text.txt")), Failure);
+  EXPECT_THROW((void)opener.open(folder.file("nothing")), Failure);
+}
+
+}  // namespace
+}  // namespace ciuic::core
