@@ -254,10 +254,10 @@ TEST_F(AdamW, BitsDoNotDependOnThreadsOrRanges) {
 TEST_F(AdamW, CopyIsRoundedToNearestEven) {
   const PluginInstance adamw = make();
   // Ties of both kinds, neighbours of ties, both zeros, subnormals, the largest, infinities, NaN.
-  std::vector<uint32_t> bits = {0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001,
-                                0x00000000, 0x80000000, 0x00000001, 0x00008000,
-                                0x00018000, 0x7F7FFFFF, 0x7F7F7FFF, 0x7F800000,
-                                0xFF800000, 0x7FC00001, 0xFF800001, 0x7F800001};
+  std::vector<uint32_t> bits = {0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001, 0x00000000,
+                                0x80000000, 0x00000001, 0x00008000, 0x00018000, 0x7F7FFFFF,
+                                0x7F7F7FFF, 0x7F800000, 0xFF800000, 0x7FC00001, 0xFF800001,
+                                0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF};
   std::mt19937 engine(7);
   while (bits.size() < 5000) {
     bits.push_back(static_cast<uint32_t>(engine()));

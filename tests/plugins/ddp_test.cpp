@@ -202,6 +202,17 @@ TEST_F(Ddp, BucketsHoldAsMuchAsFits) {
               ElementsAre("gradients units 2-3", "gradients units 1-2", "gradients units 0-1"));
 }
 
+TEST_F(Ddp, BucketsAreFilledFromTheLastUnitOn) {
+  RankGroup ranks(2);
+  ranks.run([&](Rank& rank) {
+    ShardingDriver d(rank, ddp, adamw, {{"a", {2}, 0}, {"b", {2}, 1}, {"c", {2}, 2}},
+                     {{"bucket_size", 128}});
+    (void)d.train([](uint64_t, int64_t) { return 1.0; }, 0.1);
+  });
+  EXPECT_THAT(ranks.meeting("data").labels(0),
+              ElementsAre("gradients units 1-2", "gradients unit 0"));
+}
+
 TEST_F(Ddp, OrderIsTheSameWhateverTheOrderOfUnits) {
   RankGroup ranks(3);
   ranks.run([&](Rank& rank) {
@@ -416,6 +427,22 @@ TEST_F(Ddp, FieldBug_B021_TiedParametersAreOne) {
     EXPECT_NEAR(end.entry("value/embed").at(0), 0.9, 1e-6);
     EXPECT_FALSE(end.has("value/head"));
   }
+}
+
+TEST_F(Ddp, ATiedParameterWaitsForItsFirstUnit) {
+  RankGroup ranks(2);
+  ranks.run([&](Rank& rank) {
+    ShardingDriver d(
+        rank, ddp, adamw,
+        {{"embed", {1}, 0, CIUIC_PARAM_IN_NORM, 2}, {"other", {4}, 1}, {"head", {1}, 2}},
+        {{"bucket_size", 1}});
+    d.begin();
+    d.backward_all([](uint64_t, int64_t) { return 1.0; });
+    d.end_backward();
+    EXPECT_DOUBLE_EQ(d.stats().norm, std::sqrt(16 + 4 * 4));
+  });
+  EXPECT_THAT(ranks.meeting("data").labels(0),
+              ElementsAre("gradients unit 1", "gradients units 0-2"));
 }
 
 // ---- the norm ----

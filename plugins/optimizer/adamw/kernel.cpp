@@ -4,14 +4,14 @@
 // loaded.
 #include "kernel.h"
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define CIUIC_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+// Sanitizers run before the resolvers that choose a copy: they get the plain one.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CIUIC_CLONES_FOR(...) __attribute__((target_clones(__VA_ARGS__, "default")))
 #else
-#define CIUIC_VECTOR_CLONES
+#define CIUIC_CLONES_FOR(...)
 #endif
 
 namespace ciuic::plugins::adamw {
@@ -20,7 +20,7 @@ namespace ciuic::plugins::adamw {
 // of torch.optim.AdamW:
 //   p *= 1 - lr wd;  m = lerp(m, g, 1 - beta1);  v = beta2 v + (1 - beta2) g g
 //   p -= lr / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
-CIUIC_VECTOR_CLONES
+CIUIC_CLONES_FOR("avx512f", "avx2")
 void update(const Scalars& s, int64_t count, const float* __restrict grad, float* __restrict value,
             float* __restrict exp_avg, float* __restrict exp_avg_sq) {
   const Scalars c = s;
@@ -39,22 +39,20 @@ void update(const Scalars& s, int64_t count, const float* __restrict grad, float
   }
 }
 
-CIUIC_VECTOR_CLONES
+CIUIC_CLONES_FOR("avx2")  // avx512f alone has no 16-bit lanes
 void to_bf16(int64_t count, const float* __restrict in, uint16_t* __restrict out) {
   for (int64_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, in + i, sizeof(bits));
+    const auto bits = std::bit_cast<uint32_t>(in[i]);
     const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
     const uint32_t quiet = (bits >> 16) | 0x40U;
     out[i] = static_cast<uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
   }
 }
 
-CIUIC_VECTOR_CLONES
+CIUIC_CLONES_FOR("avx2")
 void from_bf16(int64_t count, const uint16_t* __restrict in, float* __restrict out) {
   for (int64_t i = 0; i < count; ++i) {
-    const uint32_t bits = uint32_t{in[i]} << 16;
-    std::memcpy(out + i, &bits, sizeof(bits));
+    out[i] = std::bit_cast<float>(uint32_t{in[i]} << 16);
   }
 }
 
