@@ -27,7 +27,8 @@ void check_device(const std::string& device) {
     return;
   }
   if (cuda_devices() == 0) {
-    throw Failure(ExitCode::Environment, "run.device is \"cuda\", and this machine shows no CUDA device",
+    throw Failure(ExitCode::Environment,
+                  "run.device is \"cuda\", and this machine shows no CUDA device",
                   "set run.device = \"cpu\"");
   }
   throw Failure(ExitCode::Environment, "run.device = \"cuda\" is not built yet in this version",

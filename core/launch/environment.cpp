@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/launch/environment.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <sched.h>
 #include <string_view>
 
 #include "core/log/failure.h"
@@ -21,17 +20,19 @@ std::optional<std::string> variable(const char* name) {
 }
 
 Failure environment_failure(const std::string& what) {
-  return Failure(ExitCode::Environment, what,
-                 "a launcher sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; unset RANK and WORLD_SIZE to "
-                 "let ciuic start its own ranks");
+  return Failure(
+      ExitCode::Environment, what,
+      "a launcher sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; unset RANK and WORLD_SIZE to "
+      "let ciuic start its own ranks");
 }
 
 int integer(const char* name, const std::string& text, int least, int most) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw environment_failure(std::string(name) + ": got \"" + text + "\", expected a whole number from " +
-                              std::to_string(least) + " to " + std::to_string(most));
+    throw environment_failure(std::string(name) + ": got \"" + text +
+                              "\", expected a whole number from " + std::to_string(least) + " to " +
+                              std::to_string(most));
   }
   return value;
 }

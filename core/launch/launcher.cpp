@@ -2,20 +2,19 @@
 #include "core/launch/launcher.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <optional>
+#include <random>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <optional>
-#include <random>
 
 #include "core/log/failure.h"
 
@@ -44,14 +43,16 @@ struct FirstFailure {
 
 std::string errno_text() { return std::strerror(errno); }
 
-/// A socket that listens on a free loopback port. It is handed to rank 0 open, so no other process can take the port between.
+/// A socket that listens on a free loopback port. It is handed to rank 0 open, so no other process
+/// can take the port between.
 int listen_on_loopback(int& port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(fd, SOMAXCONN) != 0 ||
+  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(fd, SOMAXCONN) != 0 ||
       getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw Failure(ExitCode::Environment, "cannot open a loopback port: " + errno_text());
   }
@@ -123,8 +124,10 @@ class Launcher {
         {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", std::to_string(port_ == 0 ? 1 : port_)},
         {"OMP_NUM_THREADS", std::to_string(request_.threads)},
-        {"KINETO_LOG_LEVEL", "5"},       // LibTorch looks for a GPU at load and complains when there is none
-        {"TORCH_CPP_LOG_LEVEL", "ERROR"},  // and warns with a stack trace when a peer's store connection ends
+        {"KINETO_LOG_LEVEL",
+         "5"},  // LibTorch looks for a GPU at load and complains when there is none
+        {"TORCH_CPP_LOG_LEVEL",
+         "FATAL"},  // and prints with a stack trace when a peer's store connection ends
     };
     std::vector<std::string> result;
     for (char** e = environ; *e != nullptr; ++e) {
@@ -150,9 +153,9 @@ class Launcher {
     }
     std::vector<std::string> arguments{request_.worker};
     arguments.insert(arguments.end(), request_.arguments.begin(), request_.arguments.end());
-    for (const std::string& a : {std::string("--run-id"), run_id_, std::string("--report-fd"),
-                                 std::to_string(pipe_fds[1]), std::string("--launcher-pid"),
-                                 std::to_string(getpid())}) {
+    for (const std::string& a :
+         {std::string("--run-id"), run_id_, std::string("--report-fd"), std::to_string(pipe_fds[1]),
+          std::string("--launcher-pid"), std::to_string(getpid())}) {
       arguments.push_back(a);
     }
     posix_spawn_file_actions_t actions;
@@ -197,7 +200,8 @@ class Launcher {
     envp.push_back(nullptr);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    // A process group of its own: Ctrl-C on the terminal reaches this process alone, which passes it on once.
+    // A process group of its own: Ctrl-C on the terminal reaches this process alone, which passes
+    // it on once.
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &old_mask_);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
@@ -219,7 +223,8 @@ class Launcher {
     ++stop_signals_;
     last_signal_ = signal;
     if (stop_signals_ == 1) {
-      std::fprintf(stderr, "stopping after this step, with a checkpoint; once more to stop at once\n");
+      std::fprintf(stderr,
+                   "stopping after this step, with a checkpoint; once more to stop at once\n");
     } else {
       limit(kGraceAfterSecondSignal);
     }
@@ -264,7 +269,8 @@ class Launcher {
 
   void note_failure(Rank& rank, int status, int code, bool is_signal) {
     const bool ended_by_us = deadline_ && Clock::now() >= *deadline_;
-    const bool explains_more = is_signal && !ended_by_us && !is_first_by_signal_ && first_.code == 5;
+    const bool explains_more =
+        is_signal && !ended_by_us && !is_first_by_signal_ && first_.code == 5;
     if (first_.code != 0 && !explains_more) {
       return;
     }
@@ -272,10 +278,10 @@ class Launcher {
     first_.code = code;
     first_.message = is_signal ? death_message(rank, WTERMSIG(status)) : read_report(rank.report);
     if (first_.message.empty() && code != static_cast<int>(ExitCode::Stopped) && code < 128) {
-      first_.message = format(Failure(static_cast<ExitCode>(code),
-                                      "rank " + std::to_string(rank.number) + " ended with code " +
-                                          std::to_string(code),
-                                      "see " + request_.log_folder));
+      first_.message = format(Failure(
+          static_cast<ExitCode>(code),
+          "rank " + std::to_string(rank.number) + " ended with code " + std::to_string(code),
+          "see " + request_.log_folder));
     }
     if (code != static_cast<int>(ExitCode::Stopped)) {
       limit(kGraceAfterFailure);
@@ -286,9 +292,10 @@ class Launcher {
     Failure failure(ExitCode::Communication,
                     "rank " + std::to_string(rank.number) + " was ended by signal " +
                         std::to_string(signal) + " (" + strsignal(signal) + ")",
-                    signal == SIGKILL ? "was it killed by hand, or by the kernel for lack of memory? start the "
-                                        "same command again to go on from the last checkpoint"
-                                      : "see " + request_.log_folder);
+                    signal == SIGKILL
+                        ? "was it killed by hand, or by the kernel for lack of memory? start the "
+                          "same command again to go on from the last checkpoint"
+                        : "see " + request_.log_folder);
     failure.with("rank", std::to_string(rank.number)).with("host", host_name());
     failure.with("pid", std::to_string(rank.pid));
     return format(failure);

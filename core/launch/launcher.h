@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Starts the ranks of a run as direct children and watches them: the first that fails takes the run down, a stop request reaches
-// all of them, and nothing is left behind. Links no LibTorch and allocates nothing of a run's size.
+// Starts the ranks of a run as direct children and watches them: the first that fails takes the run
+// down, a stop request reaches all of them, and nothing is left behind. Links no LibTorch and
+// allocates nothing of a run's size.
 #pragma once
 
 #include <string>
@@ -13,14 +14,15 @@ struct LaunchRequest {
   std::string worker;                  // the executable of a rank
   std::vector<std::string> arguments;  // for every rank
   int ranks = 1;
-  int threads = 1;             // per rank
-  bool needs_store = true;     // give rank 0 a listening socket for the rendezvous
-  int lock_fd = -1;            // inherited by rank 0: the run's folder stays locked as long as it lives
-  std::string log_folder;      // named in the message about a rank that died
+  int threads = 1;          // per rank
+  bool needs_store = true;  // give rank 0 a listening socket for the rendezvous
+  int lock_fd = -1;        // inherited by rank 0: the run's folder stays locked as long as it lives
+  std::string log_folder;  // named in the message about a rank that died
 };
 
-/// The exit code of the run: 0, that of the first failure (5 for a rank that a signal ended), or 75 / 130 / 143 after a stop.
-/// Prints the last line on stderr itself. Throws Failure (Environment) when a rank cannot be started.
+/// The exit code of the run: 0, that of the first failure (5 for a rank that a signal ended), or 75
+/// / 130 / 143 after a stop. Prints the last line on stderr itself. Throws Failure (Environment)
+/// when a rank cannot be started.
 int launch(const LaunchRequest& request);
 
 }  // namespace ciuic::core

@@ -6,7 +6,8 @@
 namespace ciuic::core {
 
 const std::vector<std::pair<std::string, std::string>>& versions() {
-  // Versions of libraries come from CMake, so that nothing has to be included, or loaded, to name them.
+  // Versions of libraries come from CMake, so that nothing has to be included, or loaded, to name
+  // them.
   static const std::vector<std::pair<std::string, std::string>> all{
       {"ciuic", CIUIC_VERSION},
       {"plugin ABI", std::to_string(CIUIC_ABI_MAJOR) + "." + std::to_string(CIUIC_ABI_MINOR)},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How the host ends a command that cannot go on: one exception type that knows the documented exit code and the one line that a
-// person reads last (docs: "Exit codes").
+// How the host ends a command that cannot go on: one exception type that knows the documented exit
+// code and the one line that a person reads last (docs: "Exit codes").
 #pragma once
 
 #include <stdexcept>
@@ -27,10 +27,14 @@ enum class ExitCode : int {
 /// What went wrong, where, and what to do about it.
 class Failure : public std::runtime_error {
  public:
-  using Fields = std::vector<std::pair<std::string, std::string>>;  // rank=, host=, step=, op=, file=, errno=
+  using Fields =
+      std::vector<std::pair<std::string, std::string>>;  // rank=, host=, step=, op=, file=, errno=
 
   Failure(ExitCode code, const std::string& what, std::string remedy = "", Fields fields = {})
-      : std::runtime_error(what), code_(code), remedy_(std::move(remedy)), fields_(std::move(fields)) {}
+      : std::runtime_error(what),
+        code_(code),
+        remedy_(std::move(remedy)),
+        fields_(std::move(fields)) {}
 
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& remedy() const noexcept { return remedy_; }
@@ -58,7 +62,8 @@ class Failure : public std::runtime_error {
   std::vector<std::string> details_;
 };
 
-/// The details, one a line, and then the last line: `ciuic: error: <what>: rank=... step=...; <remedy>`.
+/// The details, one a line, and then the last line: `ciuic: error: <what>: rank=... step=...;
+/// <remedy>`.
 std::string format(const Failure& failure);
 
 }  // namespace ciuic::core

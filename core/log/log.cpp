@@ -13,12 +13,18 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::Trace: return spdlog::level::trace;
-    case LogLevel::Debug: return spdlog::level::debug;
-    case LogLevel::Info: return spdlog::level::info;
-    case LogLevel::Warn: return spdlog::level::warn;
-    case LogLevel::Error: return spdlog::level::err;
-    case LogLevel::Off: return spdlog::level::off;
+    case LogLevel::Trace:
+      return spdlog::level::trace;
+    case LogLevel::Debug:
+      return spdlog::level::debug;
+    case LogLevel::Info:
+      return spdlog::level::info;
+    case LogLevel::Warn:
+      return spdlog::level::warn;
+    case LogLevel::Error:
+      return spdlog::level::err;
+    case LogLevel::Off:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -48,8 +54,8 @@ Log::Log(const Options& options) : sinks_(std::make_unique<Sinks>()) {
     sinks_->terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
   sinks_->terminal->set_level(to_spdlog(options.terminal));
-  sinks_->terminal->set_pattern(options.rank == 0 ? "%^%l%$: %v"
-                                                  : "%^%l%$: rank " + std::to_string(options.rank) + ": %v");
+  sinks_->terminal->set_pattern(
+      options.rank == 0 ? "%^%l%$: %v" : "%^%l%$: rank " + std::to_string(options.rank) + ": %v");
   sinks_->logger.sinks().push_back(sinks_->terminal);
   sinks_->logger.set_level(spdlog::level::debug);
   sinks_->logger.flush_on(spdlog::level::warn);
@@ -77,7 +83,9 @@ void Log::write(LogLevel level, std::string_view message) noexcept {
   sinks_->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
 }
 
-bool Log::enabled(LogLevel level) const noexcept { return sinks_->logger.should_log(to_spdlog(level)); }
+bool Log::enabled(LogLevel level) const noexcept {
+  return sinks_->logger.should_log(to_spdlog(level));
+}
 
 void Log::flush() noexcept { sinks_->logger.flush(); }
 

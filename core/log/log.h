@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Rank-aware logs. Rank 0 shows info and above on the terminal (stderr), every other rank warnings and above; each rank also
-// writes everything from debug up to its own file. The only folder that knows spdlog.
+// Rank-aware logs. Rank 0 shows info and above on the terminal (stderr), every other rank warnings
+// and above; each rank also writes everything from debug up to its own file. The only folder that
+// knows spdlog.
 //
 // Thread rule: log() may be called from any thread after start().
 #pragma once

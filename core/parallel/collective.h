@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What the host itself says over a group: small sums and maxima in host memory, barriers, and agreement on failures.
+// What the host itself says over a group: small sums and maxima in host memory, barriers, and
+// agreement on failures.
 #pragma once
 
 #include <span>
@@ -12,8 +13,8 @@
 
 namespace ciuic::core {
 
-/// Sums `sums` and takes the maximum of `maxima` over the group, in place, as one collective. Blocks.
-/// Throws Failure (Communication).
+/// Sums `sums` and takes the maximum of `maxima` over the group, in place, as one collective.
+/// Blocks. Throws Failure (Communication).
 void reduce_in_place(const Group& group, std::span<double> sums, std::span<double> maxima,
                      std::string_view label);
 
@@ -22,8 +23,8 @@ void sum_in_place(const Group& group, std::span<int64_t> values, std::string_vie
 
 void barrier(const Group& group, std::string_view label);
 
-/// All ranks call this with what happened to them (NULL: nothing). If any failed, every rank throws: its own failure, or one
-/// that names the rank whose failure has the highest code.
+/// All ranks call this with what happened to them (NULL: nothing). If any failed, every rank
+/// throws: its own failure, or one that names the rank whose failure has the highest code.
 void agree(const Group& group, const Failure* mine, std::string_view during);
 
 }  // namespace ciuic::core

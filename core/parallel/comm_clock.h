@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Two clocks of a step's communication: how long any collective was in flight, and how long this rank waited for one. Their
-// difference is what computation hid.
+// Two clocks of a step's communication: how long any collective was in flight, and how long this
+// rank waited for one. Their difference is what computation hid.
 #pragma once
 
 #include <chrono>

@@ -39,7 +39,9 @@ const ciuic_work_ops& TimedWork::table() {
   static const ciuic_work_ops ops = [] {
     ciuic_work_ops o{};
     o.struct_size = sizeof(o);
-    o.test = [](ciuic_work* w, int32_t* done) { return of(w)->inner->ops->test(of(w)->inner, done); };
+    o.test = [](ciuic_work* w, int32_t* done) {
+      return of(w)->inner->ops->test(of(w)->inner, done);
+    };
     o.wait = &wait_timed;
     o.stream_wait = [](ciuic_work* w, const ciuic_stream* stream) {
       return of(w)->inner->ops->stream_wait(of(w)->inner, stream);
@@ -84,8 +86,8 @@ Group::Group(std::string name, uint32_t id, std::shared_ptr<CommunicatorPlugin> 
   group_.self = reinterpret_cast<ciuic_instance*>(this);
 }
 
-ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives, const ciuic_stream* stream,
-                            ciuic_work** work) {
+ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives,
+                            const ciuic_stream* stream, ciuic_work** work) {
   Group& g = self(handle);
   // Numbered here, so that reports of all ranks speak of the same collective by the same number.
   std::vector<ciuic_collective> numbered;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A group of ranks as plugins and the host see it: the host's own functions around a communicator plugin, which account time,
-// send events and number the collectives. The raw plugin is never handed out.
+// A group of ranks as plugins and the host see it: the host's own functions around a communicator
+// plugin, which account time, send events and number the collectives. The raw plugin is never
+// handed out.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,8 @@ namespace ciuic::core {
 
 class Group {
  public:
-  /// `ranks`: the global rank of each group rank. `plugin` may be shared by groups of the same ranks.
+  /// `ranks`: the global rank of each group rank. `plugin` may be shared by groups of the same
+  /// ranks.
   Group(std::string name, uint32_t id, std::shared_ptr<CommunicatorPlugin> plugin, int rank,
         std::vector<int32_t> ranks, CommClock& clock, Events& events);
   Group(const Group&) = delete;

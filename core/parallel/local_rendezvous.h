@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The rendezvous of a run with one rank that ciuic started itself: a map. No port, no file, nothing to wait for.
+// The rendezvous of a run with one rank that ciuic started itself: a map. No port, no file, nothing
+// to wait for.
 #pragma once
 
 #include <map>
@@ -16,7 +17,8 @@ class LocalRendezvous final : public Rendezvous {
     const std::lock_guard lock(mutex_);
     values_[key] = value;
   }
-  [[nodiscard]] std::optional<std::string> get(const std::string& key, std::chrono::nanoseconds) override {
+  [[nodiscard]] std::optional<std::string> get(const std::string& key,
+                                               std::chrono::nanoseconds) override {
     const std::lock_guard lock(mutex_);
     const auto found = values_.find(key);
     return found == values_.end() ? std::nullopt : std::optional<std::string>(found->second);

@@ -10,8 +10,9 @@ namespace ciuic::core {
 
 std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(const FoundPlugin& found) const {
   std::vector<Problem> problems;
-  const PluginOptions options = PluginOptions::from(
-      nullptr, found.descriptor->options, std::string("checkpoint.") + found.descriptor->name, {}, problems);
+  const PluginOptions options =
+      PluginOptions::from(nullptr, found.descriptor->options,
+                          std::string("checkpoint.") + found.descriptor->name, {}, problems);
   if (!problems.empty()) {
     throw Failure(ExitCode::Usage, format(problems));
   }
@@ -26,7 +27,8 @@ std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(std::string_view name) c
 OpenArchive ArchiveOpener::open(const std::string& uri) const {
   std::error_code ec;
   if (!std::filesystem::exists(uri, ec)) {
-    throw Failure(ExitCode::Storage, "there is no model, checkpoint or tensor file", "", {{"file", uri}});
+    throw Failure(ExitCode::Storage, "there is no model, checkpoint or tensor file", "",
+                  {{"file", uri}});
   }
   std::string asked;
   for (const FoundPlugin& found : catalog_.list().plugins) {
@@ -39,10 +41,11 @@ OpenArchive ArchiveOpener::open(const std::string& uri) const {
     }
     asked += std::string(asked.empty() ? "" : ", ") + found.descriptor->name;
   }
-  throw Failure(ExitCode::Storage,
-                "no checkpoint plugin knows this format (asked: " + (asked.empty() ? "none" : asked) + ")",
-                "name a Hugging Face folder, a checkpoint, a run's folder or a .safetensors file",
-                {{"file", uri}});
+  throw Failure(
+      ExitCode::Storage,
+      "no checkpoint plugin knows this format (asked: " + (asked.empty() ? "none" : asked) + ")",
+      "name a Hugging Face folder, a checkpoint, a run's folder or a .safetensors file",
+      {{"file", uri}});
 }
 
 }  // namespace ciuic::core

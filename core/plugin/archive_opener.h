@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Opens whatever tensor files a person names, by the first checkpoint plugin on the path that knows them. Core itself parses no
-// tensor file. Each archive is opened by an instance of its own, as one rank.
+// Opens whatever tensor files a person names, by the first checkpoint plugin on the path that knows
+// them. Core itself parses no tensor file. Each archive is opened by an instance of its own, as one
+// rank.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,8 @@ class ArchiveOpener {
   /// Both must outlive this object.
   ArchiveOpener(const Catalog& catalog, Log& log) : catalog_(catalog), log_(log) {}
 
-  /// Throws Failure (Storage) when nothing is there, when it is damaged, or when no plugin knows it.
+  /// Throws Failure (Storage) when nothing is there, when it is damaged, or when no plugin knows
+  /// it.
   [[nodiscard]] OpenArchive open(const std::string& uri) const;
   /// A plugin by name, with default options, as one rank.
   [[nodiscard]] std::unique_ptr<CheckpointPlugin> create(const FoundPlugin& found) const;

@@ -37,7 +37,8 @@ class BatchSchedulerPlugin {
     }
     return plan;
   }
-  void observe(uint64_t step, uint32_t attempt, const std::vector<ciuic_rank_report>& reports) const {
+  void observe(uint64_t step, uint32_t attempt,
+               const std::vector<ciuic_rank_report>& reports) const {
     instance_.check(vt().observe(instance_.self(), step, attempt, to_array(reports)),
                     "batch_scheduler.observe");
   }

@@ -65,8 +65,8 @@ Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::s
   }
   const std::string kind_text(kind_name(kind));
   Failure failure(ExitCode::Plugin,
-                  "no " + kind_text + " plugin is named \"" + std::string(name) + "\"; there are: " +
-                      (there.empty() ? "none" : there),
+                  "no " + kind_text + " plugin is named \"" + std::string(name) +
+                      "\"; there are: " + (there.empty() ? "none" : there),
                   "choose one of these, or add its folder to plugins.path or CIUIC_PLUGIN_PATH");
   for (const std::string& folder : folders) {
     std::error_code ec;
@@ -135,8 +135,8 @@ FoundPlugin Catalog::find(uint32_t kind, std::string_view name) const {
     }
     if (!one.refused.empty()) {
       throw Failure(ExitCode::Plugin,
-                    std::string(kind_name(kind)) + " plugin \"" + std::string(name) + "\" is refused: " +
-                        one.refused.front().reason,
+                    std::string(kind_name(kind)) + " plugin \"" + std::string(name) +
+                        "\" is refused: " + one.refused.front().reason,
                     "see ciuic plugin inspect", {{"file", path}});
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds plugins by kind and name on a search path. Names choose, file names do not: lib<name>.so is only where it looks first,
-// so that a run does not map what it does not use.
+// Finds plugins by kind and name on a search path. Names choose, file names do not: lib<name>.so is
+// only where it looks first, so that a run does not map what it does not use.
 #pragma once
 
 #include <string>
@@ -35,11 +35,12 @@ class Catalog {
   /// Folders in order of preference; relative ones mean the current directory.
   explicit Catalog(std::vector<std::string> folders);
 
-  /// `plugins.path`, then CIUIC_PLUGIN_PATH (colons), then beside the binary: ../plugins, ../lib/ciuic/plugins.
+  /// `plugins.path`, then CIUIC_PLUGIN_PATH (colons), then beside the binary: ../plugins,
+  /// ../lib/ciuic/plugins.
   static std::vector<std::string> search_path(const std::vector<std::string>& configured);
 
-  /// Throws Failure (Plugin): with the reason if a file of that name is refused, else with every path tried and every plugin of
-  /// that kind.
+  /// Throws Failure (Plugin): with the reason if a file of that name is refused, else with every
+  /// path tried and every plugin of that kind.
   [[nodiscard]] FoundPlugin find(uint32_t kind, std::string_view name) const;
 
   /// Everything on the path, each file mapped and checked.

@@ -41,14 +41,16 @@ void Archive::wait(ciuic_work* work, const char* op) const {
   }
 }
 
-void Archive::put(std::string_view key, const ciuic_place& place, const ciuic_tensor& tensor) const {
+void Archive::put(std::string_view key, const ciuic_place& place,
+                  const ciuic_tensor& tensor) const {
   ciuic_work* work = nullptr;
   check(plugin_->vt().put(handle_, to_str(key), &place, &tensor, nullptr, &work), "checkpoint.put");
   wait(work, "checkpoint.put");
 }
 
 void Archive::put_blob(std::string_view key, std::string_view bytes) const {
-  check(plugin_->vt().put_blob(handle_, to_str(key), bytes.data(), bytes.size()), "checkpoint.put_blob");
+  check(plugin_->vt().put_blob(handle_, to_str(key), bytes.data(), bytes.size()),
+        "checkpoint.put_blob");
 }
 
 void Archive::commit() const {
@@ -88,7 +90,8 @@ bool Archive::get(std::string_view key, const ciuic_place& place, const ciuic_te
 std::optional<std::string> Archive::get_blob(std::string_view key) const {
   const void* data = nullptr;
   size_t size = 0;
-  if (!check_found(plugin_->vt().get_blob(handle_, to_str(key), &data, &size), "checkpoint.get_blob")) {
+  if (!check_found(plugin_->vt().get_blob(handle_, to_str(key), &data, &size),
+                   "checkpoint.get_blob")) {
     return std::nullopt;
   }
   return std::string(static_cast<const char*>(data), size);

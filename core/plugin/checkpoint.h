@@ -48,7 +48,8 @@ class CheckpointPlugin {
     /// Throws Failure (Storage) with what is damaged. Empty key: everything.
     void verify(std::string_view key = {}) const;
     /// False when there is no such key.
-    [[nodiscard]] bool get(std::string_view key, const ciuic_place& place, const ciuic_tensor& into) const;
+    [[nodiscard]] bool get(std::string_view key, const ciuic_place& place,
+                           const ciuic_tensor& into) const;
     [[nodiscard]] std::optional<std::string> get_blob(std::string_view key) const;
 
    private:
@@ -69,7 +70,8 @@ class CheckpointPlugin {
 
   [[nodiscard]] Archive begin(const std::string& uri, uint64_t step,
                               const std::vector<ArchiveEntry>& entries) const;
-  /// Nothing when it is not this plugin's format; throws Failure (Storage) when it is missing or damaged.
+  /// Nothing when it is not this plugin's format; throws Failure (Storage) when it is missing or
+  /// damaged.
   [[nodiscard]] std::optional<Archive> open(const std::string& uri) const;
   void remove(const std::string& uri) const;
 

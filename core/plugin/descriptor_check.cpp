@@ -14,7 +14,8 @@
 namespace ciuic::core {
 namespace {
 
-/// A table is a struct_size, flags and then function pointers. `required` and `optional` count the pointers.
+/// A table is a struct_size, flags and then function pointers. `required` and `optional` count the
+/// pointers.
 struct TableShape {
   uint32_t kind;
   size_t pointers;               // in the host's header
@@ -102,8 +103,8 @@ std::string descriptor_problem(const ciuic_descriptor& d) {
   }
   if (d.abi_major != CIUIC_ABI_MAJOR || d.abi_minor != CIUIC_ABI_MINOR) {
     return "it was built for plugin ABI " + std::to_string(d.abi_major) + "." +
-           std::to_string(d.abi_minor) + ", this host has " + std::to_string(CIUIC_ABI_MAJOR) + "." +
-           std::to_string(CIUIC_ABI_MINOR) + "; rebuild it with this host's SDK";
+           std::to_string(d.abi_minor) + ", this host has " + std::to_string(CIUIC_ABI_MAJOR) +
+           "." + std::to_string(CIUIC_ABI_MINOR) + "; rebuild it with this host's SDK";
   }
   if (d.name == nullptr || *d.name == '\0' || std::strlen(d.name) > 64) {
     return "it has no name of 1 to 64 characters";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Static checks of a descriptor, before anything of the plugin but its query has run: versions, kind, names, the kind's table
-// and its required functions, option specs.
+// Static checks of a descriptor, before anything of the plugin but its query has run: versions,
+// kind, names, the kind's table and its required functions, option specs.
 #pragma once
 
 #include <string>

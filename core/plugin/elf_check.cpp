@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/elf_check.h"
 
-#include <elf.h>
-
 #include <cstring>
+#include <elf.h>
 #include <filesystem>
 #include <fstream>
 
@@ -26,7 +25,9 @@ bool read_at(std::ifstream& file, uint64_t offset, void* out, size_t bytes) {
 }
 
 /// Does [offset, offset + bytes) lie inside a file of `size` bytes? Without wrapping around.
-bool is_inside(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
+bool is_inside(uint64_t offset, uint64_t bytes, uint64_t size) {
+  return offset <= size && bytes <= size - offset;
+}
 
 std::string header_problem(const Elf64_Ehdr& header, uint64_t size) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) {
@@ -73,8 +74,8 @@ std::string elf_problem(const std::string& path) {
     Elf64_Phdr segment{};
     if (!read_at(file, header.e_phoff + uint64_t{i} * sizeof(segment), &segment, sizeof(segment)) ||
         !is_inside(segment.p_offset, segment.p_filesz, size)) {
-      return "it is damaged or truncated: segment " + std::to_string(i) + " ends outside the file of " +
-             std::to_string(size) + " bytes";
+      return "it is damaged or truncated: segment " + std::to_string(i) +
+             " ends outside the file of " + std::to_string(size) + " bytes";
     }
   }
   return "";

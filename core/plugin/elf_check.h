@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A look at a shared library's ELF headers before the loader maps it: the loader itself dies (SIGBUS) on a truncated file.
+// A look at a shared library's ELF headers before the loader maps it: the loader itself dies
+// (SIGBUS) on a truncated file.
 #pragma once
 
 #include <string>

@@ -32,7 +32,9 @@ ciuic_metrics_service Events::make_service(Events* self) {
   s.struct_size = sizeof(s);
   s.ctx = self;
   s.mask = [](void* ctx) { return static_cast<Events*>(ctx)->mask_.load(); };
-  s.intern = [](void* ctx, ciuic_str name) { return static_cast<Events*>(ctx)->intern(to_view(name)); };
+  s.intern = [](void* ctx, ciuic_str name) {
+    return static_cast<Events*>(ctx)->intern(to_view(name));
+  };
   s.new_ids = [](void* ctx, uint32_t count) {
     return static_cast<Events*>(ctx)->next_id_.fetch_add(count);
   };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Events from the host and from plugins to the profilers, and the "ciuic.metrics" service. Nothing listens: one atomic load.
+// Events from the host and from plugins to the profilers, and the "ciuic.metrics" service. Nothing
+// listens: one atomic load.
 //
-// Thread rule: emit and the service are class A; add_profiler and begin_step belong to the control thread.
+// Thread rule: emit and the service are class A; add_profiler and begin_step belong to the control
+// thread.
 #pragma once
 
 #include <atomic>

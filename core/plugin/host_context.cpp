@@ -65,7 +65,7 @@ HostContext::HostContext(std::string plugin, Log& log, MemorySource& memory)
     : plugin_(std::move(plugin)),
       log_(log),
       memory_(memory),
-      table_{sizeof(ciuic_host), CIUIC_ABI_MINOR, this,      &status_new, &status_get, &status_free,
+      table_{sizeof(ciuic_host), CIUIC_ABI_MINOR,   this,   &status_new, &status_get, &status_free,
              &log_enabled,       &HostContext::log, &alloc, &dealloc,    &service},
       io_(&table_) {
   add_service("ciuic.io", &io_.table());

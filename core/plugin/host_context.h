@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The host's side of one instance: its ciuic_host table, the services it may ask for, and the account of its memory.
+// The host's side of one instance: its ciuic_host table, the services it may ask for, and the
+// account of its memory.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@
 
 namespace ciuic::core {
 
-/// Where device memory comes from. The training library brings LibTorch's allocators; without it there is host memory only.
+/// Where device memory comes from. The training library brings LibTorch's allocators; without it
+/// there is host memory only.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -41,7 +43,8 @@ class HostContext {
   [[nodiscard]] const std::string& plugin() const noexcept { return plugin_; }
   /// The table must outlive this object.
   void add_service(const std::string& name, const void* table) { services_[name] = table; }
-  /// Makes a service of class S from (table(), args...) that lives as long as this object, and offers its table.
+  /// Makes a service of class S from (table(), args...) that lives as long as this object, and
+  /// offers its table.
   template <typename S, typename... Args>
   S& own_service(const std::string& name, Args&&... args) {
     auto service = std::make_shared<S>(table(), std::forward<Args>(args)...);
@@ -53,7 +56,8 @@ class HostContext {
   [[nodiscard]] int64_t live_bytes() const noexcept { return live_bytes_.load(); }
 
  private:
-  static ciuic_status* status_new(void*, int32_t code, uint32_t flags, int32_t peer, ciuic_str message);
+  static ciuic_status* status_new(void*, int32_t code, uint32_t flags, int32_t peer,
+                                  ciuic_str message);
   static int32_t status_get(void*, const ciuic_status*, uint32_t*, int32_t*, ciuic_str*);
   static void status_free(void*, ciuic_status*);
   static int32_t log_enabled(void*, int32_t level);

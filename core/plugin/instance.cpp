@@ -32,8 +32,8 @@ std::string full_name(const ciuic_descriptor& d) {
 }
 
 ExitCode create_exit_code(const ciuic_descriptor& d, int32_t code) {
-  const bool rendezvous = d.kind == CIUIC_KIND_COMMUNICATOR &&
-                          (code == CIUIC_UNAVAILABLE || code == CIUIC_DEADLINE);
+  const bool rendezvous =
+      d.kind == CIUIC_KIND_COMMUNICATOR && (code == CIUIC_UNAVAILABLE || code == CIUIC_DEADLINE);
   if (rendezvous) {
     return ExitCode::Environment;
   }
@@ -50,10 +50,14 @@ ExitCode exit_code_of(uint32_t kind, int32_t code) {
     case CIUIC_DEADLINE:
     case CIUIC_UNAVAILABLE:
     case CIUIC_ABORTED:
-    case CIUIC_CANCELLED: return ExitCode::Communication;
-    case CIUIC_EXHAUSTED: return ExitCode::OutOfMemory;
-    case CIUIC_DATA_LOSS: return ExitCode::Storage;
-    default: return kind == CIUIC_KIND_COMMUNICATOR ? ExitCode::Communication : ExitCode::Internal;
+    case CIUIC_CANCELLED:
+      return ExitCode::Communication;
+    case CIUIC_EXHAUSTED:
+      return ExitCode::OutOfMemory;
+    case CIUIC_DATA_LOSS:
+      return ExitCode::Storage;
+    default:
+      return kind == CIUIC_KIND_COMMUNICATOR ? ExitCode::Communication : ExitCode::Internal;
   }
 }
 
@@ -67,7 +71,8 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
                   full_name(*descriptor_) + " cannot start: " + error.what());
   }
   if (self_ == nullptr) {
-    throw Failure(ExitCode::Plugin, full_name(*descriptor_) + ": create succeeded and gave no instance");
+    throw Failure(ExitCode::Plugin,
+                  full_name(*descriptor_) + ": create succeeded and gave no instance");
   }
 }
 

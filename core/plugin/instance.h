@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One live plugin instance of any kind: made from a found plugin and checked options, destroyed in order. The kinds' thin
-// classes (sharding.h, ...) hold one and give its functions types and errors.
+// One live plugin instance of any kind: made from a found plugin and checked options, destroyed in
+// order. The kinds' thin classes (sharding.h, ...) hold one and give its functions types and
+// errors.
 #pragma once
 
 #include <memory>
@@ -28,9 +29,10 @@ struct Placement {
 
 class Instance {
  public:
-  /// Throws Failure when create fails: Usage for INVALID, Environment for a rendezvous that failed, else Plugin.
-  Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host, const PluginOptions& options,
-           const Placement& placement);
+  /// Throws Failure when create fails: Usage for INVALID, Environment for a rendezvous that failed,
+  /// else Plugin.
+  Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
+           const PluginOptions& options, const Placement& placement);
   /// Takes over an instance that a plugin made itself (a communicator's split).
   Instance(const Instance& parent, ciuic_instance* child);
   Instance(Instance&&) = delete;
@@ -54,7 +56,8 @@ class Instance {
   [[nodiscard]] bool has_state() const noexcept { return descriptor_->state_save != nullptr; }
   void state_save(const ciuic_writer& writer) const;
   void state_load(const ciuic_reader& reader) const;
-  /// Waits until no work, thread or callback of the plugin is left; failures are logged, since what follows is destroy.
+  /// Waits until no work, thread or callback of the plugin is left; failures are logged, since what
+  /// follows is destroy.
   void quiesce(int64_t timeout_ns) noexcept;
 
  private:
@@ -63,7 +66,8 @@ class Instance {
   ciuic_instance* self_ = nullptr;
 };
 
-/// Runs the plugin's own check of its options against each other. The message of what it refuses; empty when it does not.
+/// Runs the plugin's own check of its options against each other. The message of what it refuses;
+/// empty when it does not.
 std::string validate(const FoundPlugin& plugin, Log& log, const PluginOptions& options,
                      const Placement& placement);
 

@@ -3,7 +3,6 @@
 
 #define BOOST_DLL_USE_STD_FS
 #include <dlfcn.h>
-
 #include <filesystem>
 #include <stdexcept>
 
@@ -14,12 +13,14 @@
 namespace ciuic::core {
 namespace {
 
-constexpr uint32_t kMaxDescriptors = 256;  // a query that never returns NULL is a fault, not a long list
+constexpr uint32_t kMaxDescriptors =
+    256;  // a query that never returns NULL is a fault, not a long list
 
 boost::dll::shared_library map(const std::string& path) {
   const auto mode = static_cast<boost::dll::load_mode::type>(RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   try {
-    // An absolute path, so that the loader's own search never takes part. The throwing form: it keeps the loader's words.
+    // An absolute path, so that the loader's own search never takes part. The throwing form: it
+    // keeps the loader's words.
     return boost::dll::shared_library(std::filesystem::absolute(path), mode);
   } catch (const std::exception& e) {
     throw std::runtime_error(std::string("load: ") + e.what());

@@ -2,8 +2,9 @@
 //
 // One mapped shared library. The only place that knows Boost.DLL.
 //
-// Opened with RTLD_NOW (a missing symbol is found now and not at step 10 000), RTLD_LOCAL (plugins do not see each other) and
-// RTLD_NODELETE: libraries stay mapped to the end of the process, since threads, thread-locals and device state outlive dlclose.
+// Opened with RTLD_NOW (a missing symbol is found now and not at step 10 000), RTLD_LOCAL (plugins
+// do not see each other) and RTLD_NODELETE: libraries stay mapped to the end of the process, since
+// threads, thread-locals and device state outlive dlclose.
 #pragma once
 
 #include <memory>

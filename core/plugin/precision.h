@@ -21,7 +21,8 @@ class PrecisionPlugin {
 
   [[nodiscard]] ciuic_dtype dtype_for(std::string_view module, uint32_t role) const {
     ciuic_dtype dtype{};
-    instance_.check(vt().dtype_for(instance_.self(), to_str(module), role, &dtype), "precision.dtype_for");
+    instance_.check(vt().dtype_for(instance_.self(), to_str(module), role, &dtype),
+                    "precision.dtype_for");
     return dtype;
   }
   void attach(ciuic_array modules) const {

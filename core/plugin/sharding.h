@@ -18,7 +18,9 @@ class ShardingPlugin {
 
   [[nodiscard]] const Instance& instance() const noexcept { return instance_; }
 
-  void setup(const ciuic_shard_plan& plan) const { check(vt().setup(self(), &plan), "sharding.setup"); }
+  void setup(const ciuic_shard_plan& plan) const {
+    check(vt().setup(self(), &plan), "sharding.setup");
+  }
   void begin_step(const ciuic_step& step) const {
     check(vt().begin_step(self(), &step), "sharding.begin_step");
   }
@@ -30,7 +32,9 @@ class ShardingPlugin {
     wait(Work(pending), "sharding.bind");
     return bindings;
   }
-  void drop(const ciuic_use& use) const { check(vt().drop(self(), &use, nullptr), "sharding.drop"); }
+  void drop(const ciuic_use& use) const {
+    check(vt().drop(self(), &use, nullptr), "sharding.drop");
+  }
   void grad_ready(const ciuic_use& use) const {
     check(vt().grad_ready(self(), &use, nullptr), "sharding.grad_ready");
   }
@@ -54,7 +58,9 @@ class ShardingPlugin {
   }
 
  private:
-  [[nodiscard]] const ciuic_sharding_vt& vt() const noexcept { return instance_.vt<ciuic_sharding_vt>(); }
+  [[nodiscard]] const ciuic_sharding_vt& vt() const noexcept {
+    return instance_.vt<ciuic_sharding_vt>();
+  }
   [[nodiscard]] ciuic_instance* self() const noexcept { return instance_.self(); }
   void check(ciuic_status* status, const char* op) const { instance_.check(status, op); }
   void wait(const Work& work, const char* op) const {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/thread_service.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <atomic>
 #include <optional>
+#include <pthread.h>
+#include <signal.h>
 
 #include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
@@ -87,7 +86,9 @@ ciuic_thread_service ThreadService::make_table(ThreadService* self) {
   ciuic_thread_service s{};
   s.struct_size = sizeof(s);
   s.ctx = self;
-  s.count = [](void* ctx) { return static_cast<uint32_t>(static_cast<ThreadService*>(ctx)->threads_); };
+  s.count = [](void* ctx) {
+    return static_cast<uint32_t>(static_cast<ThreadService*>(ctx)->threads_);
+  };
   s.parallel = [](void* ctx, int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t),
                   void* context) {
     auto* me = static_cast<ThreadService*>(ctx);
@@ -101,8 +102,7 @@ ciuic_thread_service ThreadService::make_table(ThreadService* self) {
   };
   s.start = [](void* ctx, ciuic_str name, Body body, void* context, ciuic_work** work) {
     auto* me = static_cast<ThreadService*>(ctx);
-    return guard(me->host_,
-                 [&] { *work = me->launch(std::string(to_view(name)), body, context); });
+    return guard(me->host_, [&] { *work = me->launch(std::string(to_view(name)), body, context); });
   };
   s.all = [](void* ctx, ciuic_array works, ciuic_work** out) {
     auto* me = static_cast<ThreadService*>(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The "ciuic.threads" service. Threads that plugins start block all signals, carry a name and are joined before this object
-// goes; compute ranges run on the host's own threads through `parallel`.
+// The "ciuic.threads" service. Threads that plugins start block all signals, carry a name and are
+// joined before this object goes; compute ranges run on the host's own threads through `parallel`.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ namespace ciuic::core {
 
 class ThreadService {
  public:
-  /// Runs body over [0, count) in ranges of at least grain; blocks. The training library passes LibTorch's own pool.
+  /// Runs body over [0, count) in ranges of at least grain; blocks. The training library passes
+  /// LibTorch's own pool.
   using Parallel = std::function<void(int64_t count, int64_t grain,
                                       const std::function<void(int64_t begin, int64_t end)>& body)>;
 

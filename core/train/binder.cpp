@@ -33,8 +33,8 @@ BoundUnit Binder::bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32
   std::vector<Bound>& out = bound_[static_cast<size_t>(unit)];
   if (bindings.size() != out.size()) {
     throw Failure(ExitCode::Plugin, "sharding bound " + std::to_string(bindings.size()) +
-                                        " parameters of unit " + std::to_string(unit) + ", expected " +
-                                        std::to_string(out.size()));
+                                        " parameters of unit " + std::to_string(unit) +
+                                        ", expected " + std::to_string(out.size()));
   }
   size_t i = 0;
   for (const ciuic_binding& b : bindings) {

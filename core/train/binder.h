@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Between sharding and the layers: what a bind returns, as the tensors that a unit of the model takes.
+// Between sharding and the layers: what a bind returns, as the tensors that a unit of the model
+// takes.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +39,12 @@ class Binder {
   /// Both must outlive this object.
   Binder(const ShardingPlugin& sharding, const Model& model);
 
-  [[nodiscard]] BoundUnit bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32_t flags = 0);
+  [[nodiscard]] BoundUnit bind(int64_t unit, uint32_t pass, uint32_t micro_batch,
+                               uint32_t flags = 0);
 
  private:
-  /// One parameter's tensors, kept as long as the plugin shows the same memory: making them anew costs microseconds each.
+  /// One parameter's tensors, kept as long as the plugin shows the same memory: making them anew
+  /// costs microseconds each.
   struct Cached {
     void* value = nullptr;
     void* grad = nullptr;

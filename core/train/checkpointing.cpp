@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/checkpointing.h"
 
-#include <unistd.h>
-
 #include <filesystem>
+#include <unistd.h>
 
 #include <c10/core/InferenceMode.h>
 
@@ -16,9 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Plugins whose own state (a loss scale, a ramp) goes into a checkpoint beside the tensors, each under its kind.
+/// Plugins whose own state (a loss scale, a ramp) goes into a checkpoint beside the tensors, each
+/// under its kind.
 std::vector<std::pair<const Instance*, std::string>> stateful(const Session& session) {
-  return {{&session.precision().instance(), "precision/"}, {&session.scheduler().instance(), "batch_scheduler/"}};
+  return {{&session.precision().instance(), "precision/"},
+          {&session.scheduler().instance(), "batch_scheduler/"}};
 }
 
 std::string with_epoch(std::string tag, uint64_t epoch, uint64_t step) {
@@ -45,8 +46,10 @@ Checkpointing::Checkpointing(Session& session, const RunFolder& folder)
 bool Checkpointing::is_due(const TrainState& before, const TrainState& after) const {
   const Interval every = session_.plan().config.checkpoint.every;
   switch (every.unit) {
-    case Interval::Unit::Never: return false;
-    case Interval::Unit::Steps: return after.step % static_cast<uint64_t>(every.count) == 0;
+    case Interval::Unit::Never:
+      return false;
+    case Interval::Unit::Steps:
+      return after.step % static_cast<uint64_t>(every.count) == 0;
     case Interval::Unit::Epochs: {
       const uint64_t epoch_samples =
           static_cast<uint64_t>(session_.data().train_rows()) * static_cast<uint64_t>(every.count);
@@ -75,7 +78,8 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
     add(state_key(p), p.master, shape);
     for (const ciuic_state_spec& spec : session_.optimizer_state(p)) {
       const bool like_parameter = spec.granule == 1 && spec.per_granule == 1;
-      add("moment/" + std::string(to_view(spec.name)) + "/" + std::string(to_view(p.name)), spec.dtype,
+      add("moment/" + std::string(to_view(spec.name)) + "/" + std::string(to_view(p.name)),
+          spec.dtype,
           like_parameter ? shape
                          : std::vector<int64_t>{p.num_elements / spec.granule * spec.per_granule});
     }
@@ -90,18 +94,19 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
 
 void Checkpointing::put_all(const Archive& archive, const std::string& train_json,
                             const std::string& config_json) const {
-  const auto put = [&archive](std::string_view key, const ciuic_place& place, const ciuic_tensor& tensor) {
-    archive.put(key, place, tensor);
-  };
-  save_state(session_.sharding().instance(), put,
-             [&archive](std::string_view key, std::string_view bytes) { archive.put_blob(key, bytes); });
+  const auto put = [&archive](std::string_view key, const ciuic_place& place,
+                              const ciuic_tensor& tensor) { archive.put(key, place, tensor); };
+  save_state(
+      session_.sharding().instance(), put,
+      [&archive](std::string_view key, std::string_view bytes) { archive.put_blob(key, bytes); });
   if (!session_.is_first()) {
     return;
   }
   for (const auto& [instance, prefix] : stateful(session_)) {
     save_state(
         *instance,
-        [&, p = prefix](std::string_view key, const ciuic_place& place, const ciuic_tensor& tensor) {
+        [&, p = prefix](std::string_view key, const ciuic_place& place,
+                        const ciuic_tensor& tensor) {
           archive.put(p + std::string(key), place, tensor);
         },
         [&, p = prefix](std::string_view key, std::string_view bytes) {
@@ -175,8 +180,8 @@ void Checkpointing::tidy(const std::string& newest, uint64_t epoch, uint64_t ste
   }
 }
 
-std::optional<std::string> Checkpointing::find_resume(const RunFolder& folder, const ArchiveOpener& opener,
-                                                      Log& log) {
+std::optional<std::string> Checkpointing::find_resume(const RunFolder& folder,
+                                                      const ArchiveOpener& opener, Log& log) {
   for (const auto& [step, path] : checkpoints_in(folder.path())) {
     try {
       opener.open(path)->verify();

@@ -32,9 +32,15 @@ JsonLine& JsonLine::add_raw(std::string_view key, std::string_view json) {
   return *this;
 }
 
-JsonLine& JsonLine::add(std::string_view key, std::string_view value) { return add_raw(key, quoted(value)); }
-JsonLine& JsonLine::add(std::string_view key, int64_t value) { return add_raw(key, std::to_string(value)); }
-JsonLine& JsonLine::add(std::string_view key, uint64_t value) { return add_raw(key, std::to_string(value)); }
+JsonLine& JsonLine::add(std::string_view key, std::string_view value) {
+  return add_raw(key, quoted(value));
+}
+JsonLine& JsonLine::add(std::string_view key, int64_t value) {
+  return add_raw(key, std::to_string(value));
+}
+JsonLine& JsonLine::add(std::string_view key, uint64_t value) {
+  return add_raw(key, std::to_string(value));
+}
 
 JsonLine& JsonLine::add(std::string_view key, double value) {
   if (!std::isfinite(value)) {

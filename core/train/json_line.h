@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One line of metrics.jsonl: a flat JSON object in the order of its fields. Numbers are the shortest decimals that read back
-// to the same bits; a non-finite one is null, with its name in "non_finite".
+// One line of metrics.jsonl: a flat JSON object in the order of its fields. Numbers are the
+// shortest decimals that read back to the same bits; a non-finite one is null, with its name in
+// "non_finite".
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,9 @@ class JsonLine {
   explicit JsonLine(std::string_view type) { add("type", type); }
 
   JsonLine& add(std::string_view key, std::string_view value);
-  JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
+  JsonLine& add(std::string_view key, const char* value) {
+    return add(key, std::string_view(value));
+  }
   JsonLine& add(std::string_view key, double value);
   JsonLine& add(std::string_view key, int64_t value);
   JsonLine& add(std::string_view key, uint64_t value);

@@ -83,8 +83,8 @@ LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tenso
   return {head.loss_sum, head.num_tokens};
 }
 
-LoadedModel::Loss LoadedModel::loss_and_gradients(const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
-                                                  double seed) {
+LoadedModel::Loss LoadedModel::loss_and_gradients(const at::Tensor& tokens_BT,
+                                                  const at::Tensor& targets_BT, double seed) {
   const c10::InferenceMode no_autograd;
   std::vector<LayerTape> tapes(static_cast<size_t>(model_->num_units()));
   const at::Tensor last = hidden(tokens_BT, &tapes);

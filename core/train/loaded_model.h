@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A model with its weights in this process, for evaluation and generation: no ranks, no sharding. The weights come from a
-// checkpoint, a run's folder or a Hugging Face folder.
+// A model with its weights in this process, for evaluation and generation: no ranks, no sharding.
+// The weights come from a checkpoint, a run's folder or a Hugging Face folder.
 #pragma once
 
 #include <string>
@@ -24,12 +24,14 @@ class LoadedModel {
   };
 
   /// `path`: a run's folder, a checkpoint or a Hugging Face folder. Throws Failure (Storage).
-  LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types, bool with_gradients);
+  LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types,
+              bool with_gradients);
 
   [[nodiscard]] const ModelConfig& config() const { return model_->config(); }
   [[nodiscard]] const std::string& source() const { return source_; }
 
-  /// tokens int64 [B, T] -> logits [B, T, V], or of the last position only [B, 1, V]. Nothing is kept.
+  /// tokens int64 [B, T] -> logits [B, T, V], or of the last position only [B, 1, V]. Nothing is
+  /// kept.
   at::Tensor logits(const at::Tensor& tokens_BT, bool last_only);
 
   struct Loss {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/metrics_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 

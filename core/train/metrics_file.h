@@ -12,7 +12,8 @@ namespace ciuic::core {
 
 class MetricsFile {
  public:
-  /// Opens for appending; a torn last line (a kill in the middle of a write) is cut off. Throws Failure (Storage).
+  /// Opens for appending; a torn last line (a kill in the middle of a write) is cut off. Throws
+  /// Failure (Storage).
   explicit MetricsFile(const std::string& path);
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;

@@ -19,7 +19,8 @@ MicroBatch padded(int64_t rows, int64_t row_tokens) {
   return batch;
 }
 
-void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_tokens, MicroBatch& batch) {
+void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_tokens,
+               MicroBatch& batch) {
   if (item.position != 0 || item.length > row_tokens) {
     throw Failure(ExitCode::Plugin,
                   "the batch scheduler packs several samples into a row, which is not built yet",
@@ -27,7 +28,8 @@ void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_to
   }
   const int64_t at = int64_t{item.row} * row_tokens;
   data.fill(data.row_of_sample(item.sample), static_cast<int64_t>(item.offset), item.length,
-            batch.tokens.mutable_data_ptr<int64_t>() + at, batch.targets.mutable_data_ptr<int64_t>() + at);
+            batch.tokens.mutable_data_ptr<int64_t>() + at,
+            batch.targets.mutable_data_ptr<int64_t>() + at);
 }
 
 }  // namespace

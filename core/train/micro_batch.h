@@ -13,7 +13,8 @@
 
 namespace ciuic::core {
 
-/// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget. Undefined: idle.
+/// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget.
+/// Undefined: idle.
 struct MicroBatch {
   at::Tensor tokens;
   at::Tensor targets;
@@ -23,7 +24,8 @@ struct MicroBatch {
 /// The plan's micro-batches of `rank`, in order, idle ones included.
 std::vector<MicroBatch> load_micro_batches(const BatchPlan& plan, int rank, const Dataset& data);
 
-/// The validation rows of `rank`: row j goes to rank j mod world, `rows` a micro-batch; every rank gets as many slots.
+/// The validation rows of `rank`: row j goes to rank j mod world, `rows` a micro-batch; every rank
+/// gets as many slots.
 std::vector<MicroBatch> load_validation(const Dataset& data, int rank, int world, int64_t rows);
 
 }  // namespace ciuic::core

@@ -21,7 +21,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 Failure tensors_failure(const std::vector<std::string>& problems, const std::string& file) {
   Failure failure(ExitCode::Storage,
-                  std::to_string(problems.size()) + " tensors do not fit the model", "", {{"file", file}});
+                  std::to_string(problems.size()) + " tensors do not fit the model", "",
+                  {{"file", file}});
   for (const std::string& problem : problems) {
     failure.detail(problem);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Is what an archive holds this model? Compared field by field and tensor by tensor, and all differences are said at once.
+// Is what an archive holds this model? Compared field by field and tensor by tensor, and all
+// differences are said at once.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ ModelConfig model_of(const Archive& archive);
 /// Throws Failure (Storage) that lists the fields in which the archive's model differs.
 void check_same_model(const Archive& archive, const ModelConfig& expected);
 
-/// Throws Failure (Storage) that lists every tensor that is missing, has another shape, or belongs to no parameter.
+/// Throws Failure (Storage) that lists every tensor that is missing, has another shape, or belongs
+/// to no parameter.
 void check_tensors(const ArchiveSource& source, const ModelConfig& model, const std::string& file);
 
 /// Router biases (fp32 [E] each) by name, from value/<name>; one that the archive lacks stays zero.

@@ -32,8 +32,8 @@ at::Tensor Passes::forward(const MicroBatch& batch, uint32_t index, std::vector<
   return hidden;
 }
 
-PassResult Passes::backward(const MicroBatch& batch, at::Tensor hidden, uint32_t index, uint32_t flags,
-                            double seed, std::vector<LayerTape>& tapes) {
+PassResult Passes::backward(const MicroBatch& batch, at::Tensor hidden, uint32_t index,
+                            uint32_t flags, double seed, std::vector<LayerTape>& tapes) {
   const Span span(events_, CIUIC_CATEGORY_BACKWARD, "backward", index);
   PassResult result;
   at::Tensor dhidden;

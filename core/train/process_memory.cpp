@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/process_memory.h"
 
+#include <fstream>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <fstream>
 
 namespace ciuic::core {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace ciuic::core {
 namespace {
@@ -75,8 +74,9 @@ void Progress::step(const Step& s) {
   const std::string left = time_to_go(s);
   if (style_ == Style::Lines) {
     std::printf("step %llu/%llu  loss %.4f  lr %.3g  grad norm %.3g  %.0f tokens/s  %s left\n",
-                static_cast<unsigned long long>(s.step), static_cast<unsigned long long>(total_steps_),
-                s.loss, s.learning_rate, s.grad_norm, s.tokens_per_second, left.c_str());
+                static_cast<unsigned long long>(s.step),
+                static_cast<unsigned long long>(total_steps_), s.loss, s.learning_rate, s.grad_norm,
+                s.tokens_per_second, left.c_str());
     std::fflush(stdout);
     return;
   }
@@ -85,15 +85,15 @@ void Progress::step(const Step& s) {
     return;
   }
   last_draw_ = now;
-  const std::string text =
-      formatted(" %llu/%llu  loss %.4f  %.0f tokens/s  %s left", static_cast<unsigned long long>(s.step),
-                static_cast<unsigned long long>(total_steps_), s.loss, s.tokens_per_second, left.c_str());
+  const std::string text = formatted(
+      " %llu/%llu  loss %.4f  %.0f tokens/s  %s left", static_cast<unsigned long long>(s.step),
+      static_cast<unsigned long long>(total_steps_), s.loss, s.tokens_per_second, left.c_str());
   const int width = std::clamp(terminal_columns() - static_cast<int>(text.size()) - 3, 8, 40);
-  const auto filled =
-      static_cast<int>(static_cast<double>(width) * static_cast<double>(s.step) / static_cast<double>(total_steps_));
+  const auto filled = static_cast<int>(static_cast<double>(width) * static_cast<double>(s.step) /
+                                       static_cast<double>(total_steps_));
   clear_bar();
-  std::printf("[%s%s]%s", std::string(filled, '#').c_str(), std::string(width - filled, '.').c_str(),
-              text.c_str());
+  std::printf("[%s%s]%s", std::string(filled, '#').c_str(),
+              std::string(width - filled, '.').c_str(), text.c_str());
   std::fflush(stdout);
   is_bar_drawn_ = true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What rank 0 shows a person: on a terminal one bar that is drawn again, else one line a step. On stdout.
+// What rank 0 shows a person: on a terminal one bar that is drawn again, else one line a step. On
+// stdout.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,8 @@ class Progress {
   Progress(Style style, uint64_t first_step, uint64_t total_steps);
   ~Progress();
 
-  /// Style for this process: Silent for ranks other than 0 and with --quiet; a bar when stdout is a terminal.
+  /// Style for this process: Silent for ranks other than 0 and with --quiet; a bar when stdout is a
+  /// terminal.
   static Style choose(bool is_first, bool is_quiet, bool has_steps_on_lines);
 
   struct Step {

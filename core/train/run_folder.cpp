@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "core/log/failure.h"
 
@@ -42,7 +41,8 @@ std::string owner_of(int fd) {
   return pid.empty() ? "unknown" : pid;
 }
 
-/// The lock is an flock on <folder>/lock: it goes with the last process that holds the descriptor, so a killed run leaves none.
+/// The lock is an flock on <folder>/lock: it goes with the last process that holds the descriptor,
+/// so a killed run leaves none.
 int lock(const std::string& folder) {
   const std::string file = folder + "/lock";
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -115,7 +115,9 @@ RunFolder RunFolder::claim(const std::string& given, bool afresh) {
 }
 
 RunFolder::RunFolder(RunFolder&& o) noexcept
-    : path_(std::move(o.path_)), moved_to_(std::move(o.moved_to_)), lock_fd_(std::exchange(o.lock_fd_, -1)) {}
+    : path_(std::move(o.path_)),
+      moved_to_(std::move(o.moved_to_)),
+      lock_fd_(std::exchange(o.lock_fd_, -1)) {}
 
 RunFolder::~RunFolder() {
   if (lock_fd_ >= 0) {
@@ -148,6 +150,22 @@ std::vector<std::pair<uint64_t, std::string>> checkpoints_in(const std::string& 
   return found;
 }
 
+std::vector<std::string> sweep_unfinished(const RunFolder& folder) {
+  std::vector<std::string> swept;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(folder.checkpoints(), ec)) {
+    const std::string name = entry.path().filename();
+    const bool is_unfinished = name.ends_with(".partial") || name.ends_with(".removed");
+    if (name.rfind(kStepPrefix, 0) == 0 && is_unfinished) {
+      swept.push_back(entry.path().string());
+    }
+  }
+  for (const std::string& path : swept) {
+    fs::remove_all(path, ec);
+  }
+  return swept;
+}
+
 std::string resolve_model_path(const std::string& given) {
   const std::string path = without_trailing_slash(given);
   std::error_code ec;
@@ -162,7 +180,8 @@ std::string resolve_model_path(const std::string& given) {
   }
   const auto all = checkpoints_in(path);
   if (all.empty()) {
-    throw Failure(ExitCode::Storage, "this run's folder has no checkpoint yet", "", {{"file", path}});
+    throw Failure(ExitCode::Storage, "this run's folder has no checkpoint yet", "",
+                  {{"file", path}});
   }
   return all.front().second;
 }
@@ -195,7 +214,8 @@ void replace_file(const std::string& path, const std::string& text) {
     unlink(aside.c_str());
     storage_failure("cannot write", path, shown);
   }
-  const int directory = open(fs::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int directory =
+      open(fs::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
     fsync(directory);
     close(directory);

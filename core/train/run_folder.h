@@ -2,7 +2,8 @@
 //
 // A run's folder: its lock, its layout, its checkpoints. One living run owns it.
 //
-//   metrics.jsonl  config.resolved.toml  log/rank-N.log  checkpoints/step-00000100/  checkpoints/latest  lock
+//   metrics.jsonl  config.resolved.toml  log/rank-N.log  checkpoints/step-00000100/
+//   checkpoints/latest  lock
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace ciuic::core {
 
 class RunFolder {
  public:
-  /// Creates the folder if need be and takes its lock. With `afresh`, an old folder with a run in it is first moved aside to
-  /// <path>.1, .2, ...: nothing is deleted. Throws Failure: Usage, with the pid, when a living run has the folder; Storage when
-  /// it cannot be written.
+  /// Creates the folder if need be and takes its lock. With `afresh`, an old folder with a run in
+  /// it is first moved aside to <path>.1, .2, ...: nothing is deleted. Throws Failure: Usage, with
+  /// the pid, when a living run has the folder; Storage when it cannot be written.
   static RunFolder claim(const std::string& path, bool afresh);
   /// Reads a folder that another process has claimed (a rank that the launcher started).
   static RunFolder join(const std::string& path) { return RunFolder(path, -1); }
@@ -46,14 +47,20 @@ class RunFolder {
   int lock_fd_;
 };
 
-/// Checkpoints below `folder`/checkpoints as (step, path), newest first. By name alone: not opened, not verified.
+/// Checkpoints below `folder`/checkpoints as (step, path), newest first. By name alone: not opened,
+/// not verified.
 std::vector<std::pair<uint64_t, std::string>> checkpoints_in(const std::string& run_folder);
 
-/// A run's folder stands for its latest checkpoint: the path of that, or `path` itself. Throws Failure (Storage) for a run's
-/// folder without a checkpoint.
+/// Removes what a killed save left in a claimed folder: checkpoints under their working names.
+/// Returns their paths.
+std::vector<std::string> sweep_unfinished(const RunFolder& folder);
+
+/// A run's folder stands for its latest checkpoint: the path of that, or `path` itself. Throws
+/// Failure (Storage) for a run's folder without a checkpoint.
 std::string resolve_model_path(const std::string& path);
 
-/// Writes `text` to `path` so that a reader sees the old or the new file, also after a power cut. Throws Failure (Storage).
+/// Writes `text` to `path` so that a reader sees the old or the new file, also after a power cut.
+/// Throws Failure (Storage).
 void replace_file(const std::string& path, const std::string& text);
 
 }  // namespace ciuic::core

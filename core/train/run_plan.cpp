@@ -18,8 +18,8 @@ void find_plugins(RunPlan& plan, int world, Log& log, std::vector<Problem>& prob
     const uint32_t kind = *kind_of(kind_text);
     ChosenPlugin chosen{plan.catalog.find(kind, name), {}};
     const std::string table = kind_text + "." + name;
-    const Where where = plan.config.where(kind == CIUIC_KIND_PROFILER ? "profiler.plugins"
-                                                                      : kind_text + ".plugin");
+    const Where where =
+        plan.config.where(kind == CIUIC_KIND_PROFILER ? "profiler.plugins" : kind_text + ".plugin");
     PluginOptions::Fallbacks fallbacks;
     if (kind == CIUIC_KIND_COMMUNICATOR) {
       fallbacks.emplace_back("timeout", Node{format_duration(plan.config.communicator.timeout),
@@ -27,10 +27,11 @@ void find_plugins(RunPlan& plan, int world, Log& log, std::vector<Problem>& prob
     }
     const size_t before = problems.size();
     chosen.options =
-        PluginOptions::from(plan.config.plugin_table(kind_text, name), chosen.found.descriptor->options,
-                            table, where, problems, fallbacks);
+        PluginOptions::from(plan.config.plugin_table(kind_text, name),
+                            chosen.found.descriptor->options, table, where, problems, fallbacks);
     if (problems.size() == before) {
-      if (std::string refused = validate(chosen.found, log, chosen.options, placement); !refused.empty()) {
+      if (std::string refused = validate(chosen.found, log, chosen.options, placement);
+          !refused.empty()) {
         problems.push_back(problem_at(where, table + ": " + refused));
       }
     }
@@ -53,26 +54,29 @@ void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
     problems.push_back(problem_at(where, problem));
   }
   if (config.data.tokenizer == "bytes" && plan.model.vocab_size < 259) {
-    problems.push_back(problem_at(config.where("model.vocab_size"),
-                                  "model.vocab_size: got " + std::to_string(plan.model.vocab_size) +
-                                      ", expected at least 259 for data.tokenizer = \"bytes\" (256 bytes, "
-                                      "bos, eos, pad)"));
+    problems.push_back(
+        problem_at(config.where("model.vocab_size"),
+                   "model.vocab_size: got " + std::to_string(plan.model.vocab_size) +
+                       ", expected at least 259 for data.tokenizer = \"bytes\" (256 bytes, "
+                       "bos, eos, pad)"));
   }
   if (config.validation.every.unit == Interval::Unit::Time) {
-    problems.push_back(problem_at(config.where("validation.every"),
-                                  "validation.every: got a duration, expected steps (\"50 steps\"), epochs or "
-                                  "\"never\": when a run validates must not depend on a clock"));
+    problems.push_back(
+        problem_at(config.where("validation.every"),
+                   "validation.every: got a duration, expected steps (\"50 steps\"), epochs or "
+                   "\"never\": when a run validates must not depend on a clock"));
   }
   if (config.data.sequence_tokens > plan.model.max_position_embeddings) {
-    problems.push_back(problem_at(
-        config.where("data.sequence_tokens"),
-        "data.sequence_tokens: got " + std::to_string(config.data.sequence_tokens) +
-            ", expected at most the model's max_position_embeddings = " +
-            std::to_string(plan.model.max_position_embeddings)));
+    problems.push_back(problem_at(config.where("data.sequence_tokens"),
+                                  "data.sequence_tokens: got " +
+                                      std::to_string(config.data.sequence_tokens) +
+                                      ", expected at most the model's max_position_embeddings = " +
+                                      std::to_string(plan.model.max_position_embeddings)));
   }
 }
 
-/// A model's fields as the resolved file writes them; what stands for itself in [model] is `preset` or `from`.
+/// A model's fields as the resolved file writes them; what stands for itself in [model] is `preset`
+/// or `from`.
 TomlEntries model_entries(const ModelConfig& model) {
   const nlohmann::json json = model.to_json();
   TomlEntries entries;
@@ -113,7 +117,8 @@ Failure configuration_failure(const std::vector<Problem>& problems) {
   if (problems.size() == 1) {
     return Failure(ExitCode::Usage, format(problems.front()));
   }
-  Failure failure(ExitCode::Usage, std::to_string(problems.size()) + " problems in the configuration",
+  Failure failure(ExitCode::Usage,
+                  std::to_string(problems.size()) + " problems in the configuration",
                   "see ciuic config reference");
   for (const Problem& problem : problems) {
     failure.detail(format(problem));
@@ -134,7 +139,8 @@ ModelConfig resolve_model(const RunConfig& config, const Catalog& catalog, Log& 
     const OpenArchive archive = ArchiveOpener(catalog, log).open(config.model.from);
     const std::optional<std::string> text = archive->get_blob("config.json");
     if (!text) {
-      throw Failure(ExitCode::Storage, "model.from has no config.json", "", {{"file", config.model.from}});
+      throw Failure(ExitCode::Storage, "model.from has no config.json", "",
+                    {{"file", config.model.from}});
     }
     try {
       model = from_json(nlohmann::json::parse(*text), config.model.from + "/config.json");

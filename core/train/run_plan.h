@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A run, checked and resolved, before any process or connection: the file's values, the model, the plugins found with their
-// options typed. The launcher makes one to refuse what is wrong; every rank makes the same one to run it. Also what
-// `ciuic config check` and `show` print.
+// A run, checked and resolved, before any process or connection: the file's values, the model, the
+// plugins found with their options typed. The launcher makes one to refuse what is wrong; every
+// rank makes the same one to run it. Also what `ciuic config check` and `show` print.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct PlanRequest {
   int world = 0;                       // 0: run.ranks
 };
 
-/// Throws Failure: Usage with all problems of the file at once; Plugin when one is missing or refused; Storage when `model.from`
-/// cannot be read.
+/// Throws Failure: Usage with all problems of the file at once; Plugin when one is missing or
+/// refused; Storage when `model.from` cannot be read.
 RunPlan make_plan(const PlanRequest& request, Log& log);
 
 /// The model that [model] asks for: a preset or a folder's config.json, with overrides.

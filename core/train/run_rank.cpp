@@ -37,7 +37,8 @@ std::unique_ptr<Rendezvous> meet(const RankOptions& options, const RunPlan& plan
   request.world = options.identity.world;
   request.address = is_auto ? "env://" : plan.config.run.rendezvous;
   request.run_id = options.run_id.empty() ? plan.hash() : options.run_id;
-  request.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(plan.config.communicator.timeout);
+  request.timeout =
+      std::chrono::duration_cast<std::chrono::milliseconds>(plan.config.communicator.timeout);
   request.stop = &StopRequest::flag();
   request.listen_socket = options.store_fd;
   request.progress = [&log](std::string_view what) { log.info(what); };
@@ -48,7 +49,8 @@ std::unique_ptr<Rendezvous> meet(const RankOptions& options, const RunPlan& plan
   }
 }
 
-/// Rank 0 decides, everybody hears: small facts that all ranks must share before there is a communicator.
+/// Rank 0 decides, everybody hears: small facts that all ranks must share before there is a
+/// communicator.
 std::string share(Rendezvous& rendezvous, const RankOptions& options, const std::string& key,
                   const std::string& mine, std::chrono::nanoseconds timeout) {
   if (options.identity.rank == 0) {
@@ -66,8 +68,8 @@ std::string share(Rendezvous& rendezvous, const RankOptions& options, const std:
 }
 
 /// "" for a start from the beginning.
-std::string choose_checkpoint(const RankOptions& options, const RunFolder& folder, const ArchiveOpener& opener,
-                              Log& log) {
+std::string choose_checkpoint(const RankOptions& options, const RunFolder& folder,
+                              const ArchiveOpener& opener, Log& log) {
   if (options.resume == "none") {
     return "";
   }
@@ -78,7 +80,8 @@ std::string choose_checkpoint(const RankOptions& options, const RunFolder& folde
 }
 
 void warn_of_changes(const TrainState& state, const RunPlan& plan, Log& log) {
-  if (const std::string changes = changed_settings(state.numerics, plan.numerics()); !changes.empty()) {
+  if (const std::string changes = changed_settings(state.numerics, plan.numerics());
+      !changes.empty()) {
     log.warn("settings that move the loss differ from the checkpoint's: " + changes);
   }
 }
@@ -88,7 +91,8 @@ int threads_of(const RunPlan& plan, const RankIdentity& identity) {
   return wanted > 0 ? wanted : std::max(1, usable_cores() / identity.local_world);
 }
 
-void write_end(MetricsFile* metrics, int code, Clock::time_point begin, const std::vector<double>& peaks) {
+void write_end(MetricsFile* metrics, int code, Clock::time_point begin,
+               const std::vector<double>& peaks) {
   if (metrics != nullptr) {
     metrics->write(JsonLine("end")
                        .add("exit_code", code)
@@ -125,13 +129,15 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   at::set_num_threads(threads);
 
   const bool claims = id.rank == 0 && !options.is_launched;
-  const RunFolder folder = claims ? RunFolder::claim(plan.config.run.output, options.resume == "none")
-                                  : RunFolder::join(plan.config.run.output);
+  const RunFolder folder = claims
+                               ? RunFolder::claim(plan.config.run.output, options.resume == "none")
+                               : RunFolder::join(plan.config.run.output);
   const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
   // Rank 0 has the folder by now, whoever made it.
   log.open_file(folder.log_of_rank(id.rank));
   log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
-            std::to_string(threads) + " threads, " + rendezvous->members()[static_cast<size_t>(id.rank)]);
+            std::to_string(threads) + " threads, " +
+            rendezvous->members()[static_cast<size_t>(id.rank)]);
 
   std::optional<MetricsFile> metrics;
   const ArchiveOpener opener(plan.catalog, log);
@@ -140,6 +146,9 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   if (id.rank == 0) {
     for (const std::string& warning : plan.warnings) {
       log.warn(warning);
+    }
+    for (const std::string& path : sweep_unfinished(folder)) {
+      log.info("removed an unfinished checkpoint: " + path);
     }
     checkpoint = choose_checkpoint(options, folder, opener, log);
     metrics.emplace(folder.metrics());
@@ -152,7 +161,8 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
 
   Session session(plan, id, *rendezvous, threads, log);
   try {
-    const std::optional<std::string> from = checkpoint.empty() ? std::nullopt : std::optional(checkpoint);
+    const std::optional<std::string> from =
+        checkpoint.empty() ? std::nullopt : std::optional(checkpoint);
     TrainState start = load_training_state(session, from, opener);
     if (from && id.rank == 0) {
       log.info("going on from " + checkpoint + " (step " + std::to_string(start.step) + ")");
@@ -161,7 +171,8 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
     Trainer trainer(session, folder, metrics ? &*metrics : nullptr, attempt, std::move(start),
                     {options.is_quiet, options.steps_on_lines});
     const ExitCode code = trainer.run();
-    write_end(metrics ? &*metrics : nullptr, static_cast<int>(code), begin, gather_peaks(session.control()));
+    write_end(metrics ? &*metrics : nullptr, static_cast<int>(code), begin,
+              gather_peaks(session.control()));
     if (id.rank == 0 && !options.is_quiet) {
       log.info("the run's folder is " + folder.path());
     }
@@ -169,7 +180,8 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   } catch (const Failure& failure) {
     session.control().plugin().abort(CIUIC_ABORTED);
     try {
-      write_end(metrics ? &*metrics : nullptr, static_cast<int>(failure.code()), begin, own_peak(id));
+      write_end(metrics ? &*metrics : nullptr, static_cast<int>(failure.code()), begin,
+                own_peak(id));
     } catch (const Failure& second) {
       log.warn(second.what());  // a full disk has no room for the end line either
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One rank of a training run from start to end: join, assemble, load, train, report. What `ciuic-worker train` does.
+// One rank of a training run from start to end: join, assemble, load, train, report. What
+// `ciuic-worker train` does.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct RankOptions {
   PlanRequest request;
   std::string resume = "auto";  // auto, none or a checkpoint's path
   RankIdentity identity;
-  bool is_launched = false;  // by ciuic: the folder is claimed, and rank 0 has the rendezvous socket
+  bool is_launched =
+      false;  // by ciuic: the folder is claimed, and rank 0 has the rendezvous socket
   std::string run_id;
   int store_fd = -1;
   bool is_quiet = false;

@@ -46,7 +46,8 @@ Placement placement_of(const RankIdentity& id) {
   return p;
 }
 
-/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" its module.
+/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" its
+/// module.
 std::string module_of(const std::string& parameter) {
   constexpr std::string_view kSuffix = ".weight";
   return parameter.size() > kSuffix.size() && parameter.ends_with(kSuffix)
@@ -56,8 +57,8 @@ std::string module_of(const std::string& parameter) {
 
 }  // namespace
 
-Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous, int threads,
-                 Log& log)
+Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous,
+                 int threads, Log& log)
     : plan_(plan), identity_(identity), threads_(threads), log_(log), data_(open_data(plan)) {
   data_service_.struct_size = sizeof(data_service_);
   data_service_.ctx = &data_;
@@ -65,7 +66,8 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
     return static_cast<uint64_t>(static_cast<Dataset*>(ctx)->train_rows());
   };
   data_service_.lengths = [](void* ctx, uint64_t, uint64_t count, uint64_t* tokens) {
-    std::fill_n(tokens, count, static_cast<uint64_t>(static_cast<Dataset*>(ctx)->sequence_tokens()));
+    std::fill_n(tokens, count,
+                static_cast<uint64_t>(static_cast<Dataset*>(ctx)->sequence_tokens()));
     return static_cast<ciuic_status*>(nullptr);
   };
   for (const ChosenPlugin& chosen : plan.profilers) {
@@ -78,8 +80,8 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
   precision_service_ = {sizeof(precision_service_), CIUIC_KIND_PRECISION,
                         precision_->instance().descriptor().vt, precision_->instance().self()};
   optimizer_ = create<Instance>(CIUIC_KIND_OPTIMIZER);
-  optimizer_service_ = {sizeof(optimizer_service_), CIUIC_KIND_OPTIMIZER, optimizer_->descriptor().vt,
-                        optimizer_->self()};
+  optimizer_service_ = {sizeof(optimizer_service_), CIUIC_KIND_OPTIMIZER,
+                        optimizer_->descriptor().vt, optimizer_->self()};
   create_model();
   describe_parameters();
   sharding_ = create<ShardingPlugin>(CIUIC_KIND_SHARDING);
@@ -97,7 +99,8 @@ void Session::quiesce() noexcept { events_.flush(kFlushTimeoutNs); }
 
 std::unique_ptr<HostContext> Session::host_for(const ChosenPlugin& chosen) {
   auto host = std::make_unique<HostContext>(chosen.found.descriptor->name, log_);
-  host->own_service<ThreadService>("ciuic.threads", static_cast<unsigned>(threads_), &parallel_on_torch);
+  host->own_service<ThreadService>("ciuic.threads", static_cast<unsigned>(threads_),
+                                   &parallel_on_torch);
   host->own_service<TensorService>("ciuic.tensor");
   host->add_service("ciuic.metrics", &events_.service());
   host->add_service("ciuic.data", &data_service_);
@@ -116,18 +119,20 @@ std::unique_ptr<HostContext> Session::host_for(const ChosenPlugin& chosen) {
 template <typename T>
 std::unique_ptr<T> Session::create(uint32_t kind) {
   const ChosenPlugin& chosen = plan_.plugin(kind);
-  return std::make_unique<T>(chosen.found, host_for(chosen), chosen.options, placement_of(identity_));
+  return std::make_unique<T>(chosen.found, host_for(chosen), chosen.options,
+                             placement_of(identity_));
 }
 
 void Session::create_groups(Rendezvous& rendezvous) {
   const ChosenPlugin& chosen = plan_.plugin(CIUIC_KIND_COMMUNICATOR);
   auto host = host_for(chosen);
   host->own_service<KvService>("ciuic.kv", rendezvous, host->plugin() + "/1");
-  const auto all = std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host), chosen.options,
-                                                        placement_of(identity_));
+  const auto all = std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host),
+                                                        chosen.options, placement_of(identity_));
   std::vector<int32_t> everyone(static_cast<size_t>(identity_.world));
   std::iota(everyone.begin(), everyone.end(), 0);
-  // Every axis but data has one rank now, so these are all the same ranks, in one order of collectives.
+  // Every axis but data has one rank now, so these are all the same ranks, in one order of
+  // collectives.
   uint32_t id = 0;
   for (const char* name : {"world", "data", "expert_data", "control"}) {
     groups_.push_back(
@@ -185,8 +190,9 @@ void Session::describe_parameters() {
   precision_->attach(to_array(modules));
   for (const ciuic_module& m : modules) {
     if (precision_->hooks(m.id, {CIUIC_DEVICE_CPU, 0}) != 0) {
-      throw Failure(ExitCode::Plugin, "precision " + precision_->instance().name() +
-                                          " computes products of its own, which is not built yet",
+      throw Failure(ExitCode::Plugin,
+                    "precision " + precision_->instance().name() +
+                        " computes products of its own, which is not built yet",
                     "choose another precision");
     }
   }

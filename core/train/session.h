@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A rank's run, assembled: one live instance of each kind, the groups, the data and the model, made in order and destroyed in
-// reverse. The trainer walks over it; it decides nothing.
+// A rank's run, assembled: one live instance of each kind, the groups, the data and the model, made
+// in order and destroyed in reverse. The trainer walks over it; it decides nothing.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,12 @@
 
 namespace ciuic::core {
 
-
 class Session {
  public:
-  /// Collective: creates the communicator and all that hangs on it. `rendezvous` joined already. All references must outlive it.
-  Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous, int threads, Log& log);
+  /// Collective: creates the communicator and all that hangs on it. `rendezvous` joined already.
+  /// All references must outlive it.
+  Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous, int threads,
+          Log& log);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -52,7 +53,8 @@ class Session {
   [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return parameters_; }
   /// State tensors that the optimizer keeps for a parameter.
   [[nodiscard]] std::vector<ciuic_state_spec> optimizer_state(const ciuic_param& parameter) const;
-  /// Flushes profilers and waits for all plugins' threads. Before the end of the process, and after a failure.
+  /// Flushes profilers and waits for all plugins' threads. Before the end of the process, and after
+  /// a failure.
   void quiesce() noexcept;
 
  private:

@@ -21,7 +21,9 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-std::vector<int64_t> box_of(const ciuic_place& place) { return {place.box, place.box + place.ndim}; }
+std::vector<int64_t> box_of(const ciuic_place& place) {
+  return {place.box, place.box + place.ndim};
+}
 
 }  // namespace
 
@@ -47,8 +49,9 @@ bool InitialValues::read(std::string_view key, const ciuic_place& place, at::Ten
   }
   const bool direct = into.is_cpu() && into.scalar_type() == at::kFloat;
   at::Tensor values = direct ? into : at::empty(into.sizes(), at::kFloat);
-  fill_initial_values(found->second, deviation_, seed_, place.begin,
-                      std::span(values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())));
+  fill_initial_values(
+      found->second, deviation_, seed_, place.begin,
+      std::span(values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())));
   if (!direct) {
     into.copy_(values);
   }
@@ -121,7 +124,8 @@ StateSource::StateSource(const ciuic_host* host, const TensorSource& source, std
   }
 }
 
-bool StateSource::read(std::string_view key, const ciuic_place& place, const at::Tensor& into) const {
+bool StateSource::read(std::string_view key, const ciuic_place& place,
+                       const at::Tensor& into) const {
   if (source_.read(prefix_ + std::string(key), place, into)) {
     return true;
   }
@@ -213,7 +217,8 @@ ciuic_writer StateSink::make_writer(StateSink* self) {
 
 namespace {
 
-/// Runs a plugin's call; what went wrong in our own callback is thrown in place of what the plugin made of it.
+/// Runs a plugin's call; what went wrong in our own callback is thrown in place of what the plugin
+/// made of it.
 template <typename Side, typename Call>
 void with_own_failure(const Side& side, Call&& call) {
   try {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Between plugins' state and where it lives: the ciuic_reader and ciuic_writer that state_load and state_save are given.
+// Between plugins' state and where it lives: the ciuic_reader and ciuic_writer that state_load and
+// state_save are given.
 //
-// First values, a checkpoint and a Hugging Face folder are the same thing to a plugin: a TensorSource. Keys and fallbacks
-// are those of abi/state.h.
+// First values, a checkpoint and a Hugging Face folder are the same thing to a plugin: a
+// TensorSource. Keys and fallbacks are those of abi/state.h.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ namespace ciuic::core {
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
-  /// Fills `into` (contiguous, any float dtype, any device) with the elements at `place`. False: no such key.
+  /// Fills `into` (contiguous, any float dtype, any device) with the elements at `place`. False: no
+  /// such key.
   virtual bool read(std::string_view key, const ciuic_place& place, at::Tensor into) const = 0;
   [[nodiscard]] virtual std::vector<ArchiveEntry> entries() const = 0;
   [[nodiscard]] virtual std::optional<std::string> blob(std::string_view key) const = 0;
@@ -40,7 +42,9 @@ class InitialValues final : public TensorSource {
   InitialValues(const ModelConfig& config, uint64_t seed);
   bool read(std::string_view key, const ciuic_place& place, at::Tensor into) const override;
   [[nodiscard]] std::vector<ArchiveEntry> entries() const override;
-  [[nodiscard]] std::optional<std::string> blob(std::string_view) const override { return std::nullopt; }
+  [[nodiscard]] std::optional<std::string> blob(std::string_view) const override {
+    return std::nullopt;
+  }
 
  private:
   double deviation_;
@@ -65,7 +69,8 @@ class ArchiveSource final : public TensorSource {
   std::map<std::string, size_t, std::less<>> index_;
 };
 
-/// What state_load gets. `prefix` is put before keys, so that each plugin's own keys have a room of their own.
+/// What state_load gets. `prefix` is put before keys, so that each plugin's own keys have a room of
+/// their own.
 class StateSource {
  public:
   StateSource(const ciuic_host* host, const TensorSource& source, std::string prefix = "");
@@ -98,7 +103,8 @@ class StateSink {
   StateSink(const StateSink&) = delete;
   StateSink& operator=(const StateSink&) = delete;
   [[nodiscard]] const ciuic_writer& writer() const noexcept { return writer_; }
-  /// The failure behind the status that a plugin reported, with its own exit code: the plugin saw a plain status.
+  /// The failure behind the status that a plugin reported, with its own exit code: the plugin saw a
+  /// plain status.
   [[nodiscard]] const std::optional<Failure>& failure() const noexcept { return failure_; }
 
  private:
@@ -114,7 +120,8 @@ class StateSink {
 };
 
 /// instance.state_load from a source; a failure to read keeps its own exit code.
-void load_state(const Instance& instance, const TensorSource& source, const std::string& prefix = "");
+void load_state(const Instance& instance, const TensorSource& source,
+                const std::string& prefix = "");
 /// instance.state_save into two functions; a failure to write keeps its own exit code.
 void save_state(const Instance& instance, const StateSink::Put& put, const StateSink::Blob& blob);
 

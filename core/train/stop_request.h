@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// SIGINT and SIGTERM: the first asks for a checkpoint at the next step, the second ends the process at once with 130 or 143.
+// SIGINT and SIGTERM: the first asks for a checkpoint at the next step, the second ends the process
+// at once with 130 or 143.
 #pragma once
 
 #include <atomic>

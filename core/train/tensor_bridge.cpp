@@ -52,7 +52,8 @@ ciuic_dtype to_dtype(at::ScalarType type) {
       return pair.abi;
     }
   }
-  throw Failure(ExitCode::Internal, std::string("the plugin ABI has no type for ") + at::toString(type));
+  throw Failure(ExitCode::Internal,
+                std::string("the plugin ABI has no type for ") + at::toString(type));
 }
 
 ciuic_device to_device(const at::Device& device) {

@@ -14,7 +14,8 @@
 namespace ciuic::core {
 namespace {
 
-/// Sum of squares in double over fixed blocks, so that the bits depend on nothing but the values; and how many are not finite.
+/// Sum of squares in double over fixed blocks, so that the bits depend on nothing but the values;
+/// and how many are not finite.
 void host_stats(const float* x, int64_t n, double* out) {
   constexpr int64_t kLanes = 16;
   double lanes[kLanes] = {};
@@ -53,7 +54,8 @@ void stats(const at::Tensor& in, at::Tensor out) {
 
 void gemm(const ciuic_gemm& g) {
   if (g.pass != 0 || g.group_ends != nullptr || g.a_scale != nullptr || g.b_scale != nullptr) {
-    throw Error(CIUIC_UNIMPLEMENTED, "ciuic.tensor: only plain products (pass 0, no groups, no scales)");
+    throw Error(CIUIC_UNIMPLEMENTED,
+                "ciuic.tensor: only plain products (pass 0, no groups, no scales)");
   }
   at::Tensor out = to_torch(*g.out);
   const at::Tensor a = to_torch(*g.a);

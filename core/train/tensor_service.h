@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The "ciuic.tensor" service on LibTorch: fills, copies with casts, sums, norm statistics, products. So a plugin needs no
-// kernels of its own and works on any device.
+// The "ciuic.tensor" service on LibTorch: fills, copies with casts, sums, norm statistics,
+// products. So a plugin needs no kernels of its own and works on any device.
 #pragma once
 
 #include <ciuic/abi/services.h>

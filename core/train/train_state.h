@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Everything that moves a loss bit and is not a tensor: the trainer's own part of a checkpoint ("train.json").
+// Everything that moves a loss bit and is not a tensor: the trainer's own part of a checkpoint
+// ("train.json").
 #pragma once
 
 #include <cstdint>

@@ -78,12 +78,12 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
       checkpointing_(session, folder),
       first_plan_(plan_step(1)),
       total_steps_(steps_of(session.plan().config, first_plan_.tokens)),
-      learning_rate_(session.plan().config.schedule.learning_rate, static_cast<int64_t>(total_steps_),
-                     static_cast<int64_t>(first_plan_.tokens)),
-      bias_rate_(session.plan().config.schedule.expert_bias_rate, static_cast<int64_t>(total_steps_),
-                 static_cast<int64_t>(first_plan_.tokens)),
-      progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines), state_.step,
-                total_steps_),
+      learning_rate_(session.plan().config.schedule.learning_rate,
+                     static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
+      bias_rate_(session.plan().config.schedule.expert_bias_rate,
+                 static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
+      progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
+                state_.step, total_steps_),
       validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
                                   rows_of(first_plan_))) {
   state_.numerics = session.plan().numerics();
@@ -168,12 +168,14 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
   }();
   result.data_seconds = seconds_since(loading);
 
-  // Divided by the planned tokens here, and in update() by how many really counted: the same unless targets are ignored.
+  // Divided by the planned tokens here, and in update() by how many really counted: the same unless
+  // targets are ignored.
   result.planned_tokens = plan.tokens;
   result.loss_scale = session_.precision().loss_scale();
   const double seed = result.loss_scale / static_cast<double>(plan.tokens);
   for (uint32_t m = 0; m < plan.micro_batches; ++m) {
-    const PassResult pass = passes_.train(batches[m], m, m + 1 == plan.micro_batches, seed, result.passes);
+    const PassResult pass =
+        passes_.train(batches[m], m, m + 1 == plan.micro_batches, seed, result.passes);
     result.loss_sum += pass.loss_sum;
     result.tokens += static_cast<double>(pass.tokens);
   }
@@ -183,7 +185,8 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
 void Trainer::agree_on(StepResult& result) {
   std::array<double, 2> sums{result.loss_sum, result.tokens};
   std::array<double, 3> maxima{static_cast<double>(resident_bytes()),
-                               StopRequest::is_raised() ? 1.0 : 0.0, result.should_save ? 1.0 : 0.0};
+                               StopRequest::is_raised() ? 1.0 : 0.0,
+                               result.should_save ? 1.0 : 0.0};
   reduce_in_place(session_.control(), sums, maxima, "loss and votes");
   result.loss_sum = sums[0];
   result.tokens = sums[1];
@@ -199,7 +202,8 @@ void Trainer::update(StepResult& result) {
   const RunConfig& config = session_.plan().config;
   const bool has_tokens = result.tokens > 0;
   const double grad_scale =
-      has_tokens ? static_cast<double>(result.planned_tokens) / (result.tokens * result.loss_scale) : 0.0;
+      has_tokens ? static_cast<double>(result.planned_tokens) / (result.tokens * result.loss_scale)
+                 : 0.0;
   const ciuic_grad_stats stats = session_.sharding().grad_stats(grad_scale);
   const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.loss_sum);
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
@@ -232,14 +236,15 @@ void Trainer::update(StepResult& result) {
   result.communication = session_.comm_clock().take();
   if (is_bad) {
     report(result);
-    const bool named = stats.non_finite != 0 && stats.first_bad_param < session_.parameters().size();
-    Failure failure(ExitCode::Numbers,
-                    named ? "the gradient of " +
-                                std::string(to_view(session_.parameters()[stats.first_bad_param].name)) +
-                                " is not finite (" + std::to_string(stats.non_finite) +
-                                " elements in all)"
-                          : std::string("the loss is not finite"),
-                    "lower the learning rate, or go on from an earlier checkpoint");
+    const bool named =
+        stats.non_finite != 0 && stats.first_bad_param < session_.parameters().size();
+    Failure failure(
+        ExitCode::Numbers,
+        named ? "the gradient of " +
+                    std::string(to_view(session_.parameters()[stats.first_bad_param].name)) +
+                    " is not finite (" + std::to_string(stats.non_finite) + " elements in all)"
+              : std::string("the loss is not finite"),
+        "lower the learning rate, or go on from an earlier checkpoint");
     failure.with("step", std::to_string(result.step));
     if (stats.non_finite != 0 && stats.first_bad_rank >= 0) {
       failure.with("rank", std::to_string(stats.first_bad_rank));
@@ -301,13 +306,15 @@ bool Trainer::is_validation_due(const TrainState& before) const {
   }
   const Interval every = session_.plan().config.validation.every;
   switch (every.unit) {
-    case Interval::Unit::Steps: return state_.step % static_cast<uint64_t>(every.count) == 0;
+    case Interval::Unit::Steps:
+      return state_.step % static_cast<uint64_t>(every.count) == 0;
     case Interval::Unit::Epochs: {
       const auto rows =
           static_cast<uint64_t>(session_.data().train_rows()) * static_cast<uint64_t>(every.count);
       return before.samples / rows != state_.samples / rows;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The training loop. run() reads as the algorithm of docs/life_of_a_step.md: plan, passes, statistics, update, metrics, then
-// validation, a checkpoint or a stop where one is due. Every decision is taken from numbers that all ranks share.
+// The training loop. run() reads as the algorithm of docs/life_of_a_step.md: plan, passes,
+// statistics, update, metrics, then validation, a checkpoint or a stop where one is due. Every
+// decision is taken from numbers that all ranks share.
 #pragma once
 
 #include <memory>
@@ -26,8 +27,8 @@ struct TrainerOptions {
 class Trainer {
  public:
   /// `metrics` is rank 0's; nullptr elsewhere. All references must outlive this object.
-  Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics, uint64_t attempt, TrainState start,
-          const TrainerOptions& options);
+  Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics, uint64_t attempt,
+          TrainState start, const TrainerOptions& options);
 
   /// Done, or Stopped after a request with a checkpoint written. Throws Failure.
   ExitCode run();

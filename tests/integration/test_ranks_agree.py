@@ -21,13 +21,13 @@ def runs(shared):
     return {ranks: shared.metrics(f"ranks-{ranks}") for ranks in (1, 2)}
 
 
-def start_ranks(work, world=2, arguments=(), env=None, settle=None):
+def start_ranks(work, world=2, arguments=()):
     """What another launcher does: one `ciuic train` per rank."""
     port = free_port()
     processes = []
     for rank in range(world):
         processes.append(work.start("train", "run.toml", *arguments, env={
-            "RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **(env or {})}))
+            "RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}))
     return processes
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Storage: full disks, checkpoints of another model, folders in use or not writable."""
+import contextlib
 import os
 import shutil
 import signal
@@ -63,12 +64,8 @@ def test_disk_without_room_for_the_first_checkpoint(work, small_disk):
 
 def test_disk_with_no_room_at_all(work, small_disk):
     disk = small_disk(64 * 1024)
-    (disk / "rest").write_bytes(b"x" * 48 * 1024)
-    with open(disk / "more", "wb") as file:
-        try:
-            while file.write(b"x" * 4096):
-                file.flush()
-        except OSError:
+    with open(disk / "rest", "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
             pass
     work.config({"run.output": "disk/out"})
     assert_fault(work.run("train", "run.toml"), 6, "disk/out")

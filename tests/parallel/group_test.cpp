@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/parallel/group.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "core/parallel/collective.h"
 #include "core/parallel/comm_service.h"
@@ -18,8 +18,8 @@ std::shared_ptr<CommunicatorPlugin> local(Log& log) {
   std::vector<Problem> problems;
   const PluginOptions options =
       PluginOptions::from(nullptr, found.descriptor->options, "communicator.local", {}, problems);
-  return std::make_shared<CommunicatorPlugin>(found, std::make_unique<HostContext>("local", log), options,
-                                              Placement{});
+  return std::make_shared<CommunicatorPlugin>(found, std::make_unique<HostContext>("local", log),
+                                              options, Placement{});
 }
 
 struct GroupTest : ::testing::Test {
@@ -71,7 +71,8 @@ TEST_F(GroupTest, TheServiceFindsGroupsByNameAndId) {
   EXPECT_EQ(found, &group.c());
   ASSERT_EQ(s.by_id(s.ctx, 2, &found), nullptr);
   EXPECT_EQ(found, &group.c());
-  EXPECT_EQ(Host(host.table()).take(s.find(s.ctx, to_str("pipeline"), &found)).code(), CIUIC_NOT_FOUND);
+  EXPECT_EQ(Host(host.table()).take(s.find(s.ctx, to_str("pipeline"), &found)).code(),
+            CIUIC_NOT_FOUND);
 }
 
 TEST(CommClock, OverlappingWorkCountsOnce) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/catalog.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
+#include <stdlib.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "core/log/failure.h"
 
@@ -69,7 +69,8 @@ TEST(Catalog, NotFoundListsPathsAndPluginsOfThatKind) {
 
 TEST(Catalog, NameThatIsAPathFindsNothing) {
   const Catalog catalog({kPlugins});
-  const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "../plugins/libadamw"); });
+  const Failure f =
+      failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "../plugins/libadamw"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
 }
 
@@ -117,17 +118,19 @@ TEST_P(BrokenPlugin, IsRefusedWithItsReason) {
   EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr(folder.path())));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BrokenPlugin,
-                         ::testing::Values(Broken{"no_symbol", "lacks the symbol ciuic_plugin_query"},
-                                           Broken{"other_abi", "plugin ABI 0.99, this host has 0.1"},
-                                           Broken{"missing_function", "is missing, and it is required"},
-                                           Broken{"undefined_symbol", "ciuic_test_defined_nowhere"}),
-                         [](const auto& info) { return info.param.file; });
+INSTANTIATE_TEST_SUITE_P(
+    All, BrokenPlugin,
+    ::testing::Values(Broken{"no_symbol", "lacks the symbol ciuic_plugin_query"},
+                      Broken{"other_abi", "plugin ABI 0.99, this host has 0.1"},
+                      Broken{"missing_function", "is missing, and it is required"},
+                      Broken{"undefined_symbol", "ciuic_test_defined_nowhere"}),
+    [](const auto& info) { return info.param.file; });
 
 TEST(Catalog, TextFileIsRefused) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() + "/libgloo.so") << "I am no library\n";
-  const Failure f = failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
+  const Failure f =
+      failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
   EXPECT_THAT(text_of(f), HasSubstr("no ELF header"));
 }
@@ -137,13 +140,16 @@ TEST(Catalog, TruncatedLibraryIsRefused) {
   const std::string file = folder.path() + "/libadamw.so";
   fs::copy_file(kPlugins + "/libadamw.so", file);
   fs::resize_file(file, 3000);
-  EXPECT_EQ(failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw"); }).code(),
+  EXPECT_EQ(failure_of([&] {
+              (void)Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw");
+            }).code(),
             ExitCode::Plugin);
 }
 
 TEST(Catalog, WithoutFoldersListsNothing) {
   EXPECT_TRUE(Catalog({}).list().plugins.empty());
-  EXPECT_EQ(failure_of([] { (void)Catalog({}).find(CIUIC_KIND_SHARDING, "ddp"); }).code(), ExitCode::Plugin);
+  EXPECT_EQ(failure_of([] { (void)Catalog({}).find(CIUIC_KIND_SHARDING, "ddp"); }).code(),
+            ExitCode::Plugin);
 }
 
 }  // namespace

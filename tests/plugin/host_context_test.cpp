@@ -15,7 +15,8 @@ struct HostContextTest : ::testing::Test {
 };
 
 TEST_F(HostContextTest, StatusCarriesCodeMessageAndPeer) {
-  const Error error = host.take(host.status(CIUIC_UNAVAILABLE, "rank 3 is gone", 3, CIUIC_STATUS_FATAL));
+  const Error error =
+      host.take(host.status(CIUIC_UNAVAILABLE, "rank 3 is gone", 3, CIUIC_STATUS_FATAL));
   EXPECT_EQ(error.code(), CIUIC_UNAVAILABLE);
   EXPECT_STREQ(error.what(), "rank 3 is gone");
   EXPECT_EQ(error.peer(), 3);
@@ -47,7 +48,8 @@ TEST_F(HostContextTest, ServicesAreFoundByName) {
 
 TEST_F(HostContextTest, GuardTurnsExceptionsIntoStatuses) {
   EXPECT_EQ(guard(host, [] {}), nullptr);
-  EXPECT_EQ(host.take(guard(host, [] { throw Error(CIUIC_DEADLINE, "late"); })).code(), CIUIC_DEADLINE);
+  EXPECT_EQ(host.take(guard(host, [] { throw Error(CIUIC_DEADLINE, "late"); })).code(),
+            CIUIC_DEADLINE);
   EXPECT_EQ(host.take(guard(host, [] { throw std::bad_alloc(); })).code(), CIUIC_EXHAUSTED);
   EXPECT_EQ(host.take(guard(host, [] { throw std::runtime_error("x"); })).code(), CIUIC_INTERNAL);
   EXPECT_EQ(host.take(guard(host, [] { throw 7; })).code(), CIUIC_INTERNAL);

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 struct InstanceTest : ::testing::Test {
   static PluginOptions defaults(const FoundPlugin& found) {
     std::vector<Problem> problems;
-    PluginOptions options = PluginOptions::from(nullptr, found.descriptor->options, "x.y", {}, problems);
+    PluginOptions options =
+        PluginOptions::from(nullptr, found.descriptor->options, "x.y", {}, problems);
     EXPECT_TRUE(problems.empty());
     return options;
   }
@@ -34,7 +35,8 @@ TEST_F(InstanceTest, CreateThatThrowsIsAFailureWithItsText) {
     FAIL() << "it started";
   } catch (const Failure& f) {
     EXPECT_EQ(f.code(), ExitCode::Plugin);
-    EXPECT_THAT(f.what(), HasSubstr("profiler throws_in_create cannot start: the flux capacitor is empty"));
+    EXPECT_THAT(f.what(),
+                HasSubstr("profiler throws_in_create cannot start: the flux capacitor is empty"));
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/thread_service.h"
 
-#include <gtest/gtest.h>
+#include <atomic>
 #include <signal.h>
 
-#include <atomic>
+#include <gtest/gtest.h>
 
 #include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
@@ -18,11 +18,12 @@ struct ThreadServiceTest : ::testing::Test {
   Log log{Log::Options{0, 1, LogLevel::Off, "", false}};
   HostContext context{"tested", log};
   Host host{context.table()};
-  ThreadService service{context.table(), 3,
-                        [](int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) {
-                          body(0, count / 2);
-                          body(count / 2, count);
-                        }};
+  ThreadService service{
+      context.table(), 3,
+      [](int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) {
+        body(0, count / 2);
+        body(count / 2, count);
+      }};
   const ciuic_thread_service& table = service.table();
 };
 

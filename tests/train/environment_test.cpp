@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "core/launch/environment.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <map>
 #include <stdlib.h>
 
-#include <map>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "core/log/failure.h"
 
@@ -30,11 +30,12 @@ struct Environment {
       unsetenv(name);
     }
   }
-  static constexpr const char* kNames[] = {"RANK",           "WORLD_SIZE",       "LOCAL_RANK",
-                                           "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+  static constexpr const char* kNames[] = {
+      "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
 };
 
-const Variables kWhole{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+const Variables kWhole{
+    {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
 
 TEST(RankFromEnvironment, NothingMeansNoLauncher) {
   const Environment env(Variables{{"MASTER_ADDR", "127.0.0.1"}});
@@ -108,9 +109,11 @@ TEST_P(BadVariable, IsRefusedWithItsValue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadVariable,
-                         ::testing::Values(BadValue{"RANK", "2"}, BadValue{"RANK", "-1"}, BadValue{"RANK", "one"},
-                                           BadValue{"RANK", "1x"}, BadValue{"WORLD_SIZE", "0"},
-                                           BadValue{"MASTER_PORT", "65536"}, BadValue{"MASTER_PORT", "http"},
+                         ::testing::Values(BadValue{"RANK", "2"}, BadValue{"RANK", "-1"},
+                                           BadValue{"RANK", "one"}, BadValue{"RANK", "1x"},
+                                           BadValue{"WORLD_SIZE", "0"},
+                                           BadValue{"MASTER_PORT", "65536"},
+                                           BadValue{"MASTER_PORT", "http"},
                                            BadValue{"LOCAL_RANK", "7"}));
 
 TEST(UsableCores, AreAtLeastOne) { EXPECT_GE(usable_cores(), 1); }

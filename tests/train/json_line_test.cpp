@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/json_line.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace ciuic::core {
@@ -49,7 +48,8 @@ TEST(JsonLine, NonFiniteNumbersAreNullAndNamed) {
 }
 
 TEST(JsonLine, TextIsEscaped) {
-  const auto json = nlohmann::json::parse(JsonLine("run").add("name", "a \"b\"\n\\ \x01 \xff").text());
+  const auto json =
+      nlohmann::json::parse(JsonLine("run").add("name", "a \"b\"\n\\ \x01 \xff").text());
   EXPECT_EQ(json["name"].get<std::string>().substr(0, 7), "a \"b\"\n\\");
 }
 

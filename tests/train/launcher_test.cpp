@@ -3,14 +3,14 @@
 // The launcher with shell scripts as ranks: what it returns, and that nothing outlives it.
 #include "core/launch/launcher.h"
 
-#include <gtest/gtest.h>
+#include <chrono>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
+#include <gtest/gtest.h>
 
 #include "tests/train/temporary_folder.h"
 
@@ -55,7 +55,9 @@ TEST_F(LauncherTest, AllDoneIsZero) { EXPECT_EQ(wait_for(start(request("exit 0",
 
 TEST_F(LauncherTest, RanksKnowWhoTheyAre) {
   const std::string out = folder.file("who");
-  EXPECT_EQ(wait_for(start(request("echo $RANK/$WORLD_SIZE/$LOCAL_RANK/$OMP_NUM_THREADS > " + out + "$RANK", 2))), 0);
+  EXPECT_EQ(wait_for(start(request(
+                "echo $RANK/$WORLD_SIZE/$LOCAL_RANK/$OMP_NUM_THREADS > " + out + "$RANK", 2))),
+            0);
   EXPECT_EQ(read_text(out + "0"), "0/2/0/1\n");
   EXPECT_EQ(read_text(out + "1"), "1/2/1/1\n");
 }
@@ -71,8 +73,9 @@ TEST_F(LauncherTest, ARankEndedByASignalIsFive) {
 }
 
 TEST_F(LauncherTest, AStopRequestReachesEveryRankOnce) {
-  const std::string script = "trap 'echo x >> " + folder.file("stops") + "$RANK; exit 75' TERM\n" + "touch " +
-                             folder.file("ready") + "$RANK\nwhile true; do sleep 0.05; done";
+  const std::string script = "trap 'echo x >> " + folder.file("stops") + "$RANK; exit 75' TERM\n" +
+                             "touch " + folder.file("ready") +
+                             "$RANK\nwhile true; do sleep 0.05; done";
   const pid_t pid = start(request(script, 2));
   wait_for_file("ready0");
   wait_for_file("ready1");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/micro_batch.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "core/log/failure.h"
 #include "core/model/head.h"
@@ -28,7 +28,8 @@ struct MicroBatchTest : ::testing::Test {
     options.validation_sequences = 64;
     return Dataset::open(config, options);
   }
-  static ciuic_batch_item item(uint64_t sample, uint32_t rank, uint32_t micro, uint32_t row, uint32_t length = 8) {
+  static ciuic_batch_item item(uint64_t sample, uint32_t rank, uint32_t micro, uint32_t row,
+                               uint32_t length = 8) {
     ciuic_batch_item i{};
     i.sample = sample;
     i.rank = rank;

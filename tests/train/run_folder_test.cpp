@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/run_folder.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "core/log/failure.h"
 #include "tests/train/temporary_folder.h"
@@ -69,6 +70,19 @@ TEST(RunFolder, CheckpointsComeNewestFirst) {
   EXPECT_EQ(all[0].first, 100u);
   EXPECT_EQ(all[2].first, 5u);
   EXPECT_EQ(fs::path(all[0].second).filename(), "step-00000100");
+}
+
+TEST(RunFolder, UnfinishedCheckpointsAreSweptAndFinishedOnesStay) {
+  const TemporaryFolder folder;
+  const RunFolder run = RunFolder::claim(folder.file("run"), false);
+  for (const char* name :
+       {"step-00000001", "step-00000002.partial", "step-00000001.removed", "mine.partial"}) {
+    fs::create_directories(run.checkpoints() + "/" + name);
+  }
+  EXPECT_EQ(sweep_unfinished(run).size(), 2u);
+  EXPECT_TRUE(fs::exists(run.checkpoint_of_step(1)));
+  EXPECT_TRUE(fs::exists(run.checkpoints() + "/mine.partial"));
+  EXPECT_FALSE(fs::exists(run.checkpoints() + "/step-00000002.partial"));
 }
 
 TEST(ResolveModelPath, ARunsFolderStandsForItsLatestCheckpoint) {

@@ -68,10 +68,11 @@ TEST_F(RunPlanTest, TheHashIgnoresWhereARunHappens) {
 }
 
 TEST_F(RunPlanTest, AllProblemsAreSaidAtOnceWithTheirLines) {
-  const Failure f = refused("[run]\nsteps = 10\nstepz = 3\n[optimizer]\ngradient_clipp1ng = 1.0\n[data]\ntrain = 7\n");
+  const Failure f = refused(
+      "[run]\nsteps = 10\nstepz = 3\n[optimizer]\ngradient_clipp1ng = 1.0\n[data]\ntrain = 7\n");
   EXPECT_EQ(f.code(), ExitCode::Usage);
-  EXPECT_THAT(format(f), AllOf(HasSubstr("run.toml:3"), HasSubstr("run.toml:5"), HasSubstr("run.toml:7"),
-                               HasSubstr("gradient_clip_norm")));
+  EXPECT_THAT(format(f), AllOf(HasSubstr("run.toml:3"), HasSubstr("run.toml:5"),
+                               HasSubstr("run.toml:7"), HasSubstr("gradient_clip_norm")));
 }
 
 TEST_F(RunPlanTest, UnknownPluginOptionsNameTheNearest) {
@@ -84,7 +85,8 @@ TEST_F(RunPlanTest, BatchesThatDoNotDivideShowTheEquation) {
   const Failure f = refused(good + "[batch_scheduler.fixed]\nsequences = 10\nmicro_sequences = 4\n",
                             {"communicator.plugin=gloo"}, 2);
   EXPECT_EQ(f.code(), ExitCode::Usage);
-  EXPECT_THAT(format(f), AllOf(HasSubstr("10"), HasSubstr("4"), HasSubstr("2"), HasSubstr("8 or 16")));
+  EXPECT_THAT(format(f),
+              AllOf(HasSubstr("10"), HasSubstr("4"), HasSubstr("2"), HasSubstr("8 or 16")));
 }
 
 TEST_F(RunPlanTest, LocalOnTwoRanksIsRefused) {
@@ -98,10 +100,13 @@ TEST_F(RunPlanTest, UnknownPluginIsExitCodeThree) {
 }
 
 TEST_F(RunPlanTest, ModelsThatCannotBeBuiltAreRefusedByName) {
-  EXPECT_THAT(format(refused(good, {"model.tie_word_embeddings=true"})), HasSubstr("tie_word_embeddings"));
-  EXPECT_THAT(format(refused(good, {"model.num_nextn_predict_layers=1"})), HasSubstr("num_nextn_predict_layers"));
+  EXPECT_THAT(format(refused(good, {"model.tie_word_embeddings=true"})),
+              HasSubstr("tie_word_embeddings"));
+  EXPECT_THAT(format(refused(good, {"model.num_nextn_predict_layers=1"})),
+              HasSubstr("num_nextn_predict_layers"));
   EXPECT_THAT(format(refused(good, {"model.vocab_size=100"})), HasSubstr("vocab_size"));
-  EXPECT_THAT(format(refused(good, {"data.sequence_tokens=4096"})), HasSubstr("max_position_embeddings"));
+  EXPECT_THAT(format(refused(good, {"data.sequence_tokens=4096"})),
+              HasSubstr("max_position_embeddings"));
   EXPECT_THAT(format(refused(good, {"model.preset=huge"})), HasSubstr("huge"));
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/state_io.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "core/plugin/archive_opener.h"
 #include "core/train/model_files.h"
@@ -20,7 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct StateIoTest : ::testing::Test {
-  void save(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& config_json) {
+  void save(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+            const std::string& config_json) {
     const auto plugin = opener.create("sharded");
     const Archive archive = plugin->begin(uri, 1, {});
     for (const auto& [key, tensor] : tensors) {
@@ -30,7 +30,8 @@ struct StateIoTest : ::testing::Test {
     archive.put_blob("config.json", config_json);
     archive.commit();
   }
-  at::Tensor read(const TensorSource& source, const std::string& key, at::Tensor into, bool& found) {
+  at::Tensor read(const TensorSource& source, const std::string& key, at::Tensor into,
+                  bool& found) {
     const StateSource state(host.table(), source);
     const Place place(into.sizes().vec());
     const Tensor view = to_abi(into);
@@ -99,8 +100,10 @@ TEST_F(StateIoTest, AllTensorsThatDoNotFitAreListed) {
     FAIL() << "accepted";
   } catch (const Failure& f) {
     EXPECT_EQ(f.code(), ExitCode::Storage);
-    EXPECT_THAT(format(f), AllOf(HasSubstr("model.embed_tokens.weight: got [2, 2], expected [259, 128]"),
-                                 HasSubstr("belongs to no parameter: surplus"), HasSubstr("missing: model.norm.weight")));
+    EXPECT_THAT(format(f),
+                AllOf(HasSubstr("model.embed_tokens.weight: got [2, 2], expected [259, 128]"),
+                      HasSubstr("belongs to no parameter: surplus"),
+                      HasSubstr("missing: model.norm.weight")));
   }
 }
 

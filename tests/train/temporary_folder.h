@@ -3,11 +3,10 @@
 // A folder that goes with the test.
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdlib.h>
 #include <string>
 
 namespace ciuic::core {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/tensor_service.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 
@@ -14,6 +12,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include "core/plugin/host_context.h"
 #include "core/train/tensor_bridge.h"

@@ -37,8 +37,9 @@ TEST(TrainState, WhatIsNoneIsStorageFailure) {
 }
 
 TEST(ChangedSettings, NamesEachChange) {
-  EXPECT_EQ(changed_settings({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", "1"}, {"b", "5"}, {"d", "4"}}),
-            "b: was 2, is 5; d: is 4, was not set; c: was 3, is gone");
+  EXPECT_EQ(
+      changed_settings({{"a", "1"}, {"b", "2"}, {"c", "3"}}, {{"a", "1"}, {"b", "5"}, {"d", "4"}}),
+      "b: was 2, is 5; d: is 4, was not set; c: was 3, is gone");
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "tools/ciuic/arguments.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <new>
+#include <unistd.h>
 
 #include <ciuic/error.hpp>
 
@@ -12,7 +11,8 @@ namespace ciuic::tools {
 
 namespace po = boost::program_options;
 
-CommandLine::CommandLine(std::string name, std::string usage, std::string about, std::string examples)
+CommandLine::CommandLine(std::string name, std::string usage, std::string about,
+                         std::string examples)
     : name_(std::move(name)),
       usage_(std::move(usage)),
       about_(std::move(about)),
@@ -32,9 +32,11 @@ std::optional<po::variables_map> CommandLine::parse(const Arguments& arguments) 
     po::options_description all;
     all.add(visible_).add(hidden_);
     // No guessing: an abbreviated option would change its meaning when a new one is added.
-    const auto style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(arguments).options(all).positional(positional_).style(style).run(),
-              values);
+    const auto style =
+        po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+    po::store(
+        po::command_line_parser(arguments).options(all).positional(positional_).style(style).run(),
+        values);
     po::notify(values);
   } catch (const po::error& e) {
     throw usage_failure(e.what());
@@ -55,7 +57,8 @@ core::Failure CommandLine::usage_failure(const std::string& what) const {
 
 void add_log_options(CommandLine& line) {
   line.options().add_options()("quiet,q", "Shows warnings and errors only")(
-      "verbose,v", "Shows debug lines too")("log-level", po::value<std::string>()->value_name("LEVEL"),
+      "verbose,v", "Shows debug lines too")("log-level",
+                                            po::value<std::string>()->value_name("LEVEL"),
                                             "trace, debug, info, warn, error or off");
 }
 
@@ -75,11 +78,13 @@ bool has_color(int fd) {
 }
 
 void add_train_options(CommandLine& line) {
-  line.options().add_options()("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-                               "Overrides one key of the file; may be given often")(
+  line.options().add_options()(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "Overrides one key of the file; may be given often")(
       "ranks", po::value<int>()->value_name("N"), "Processes to start (run.ranks)")(
       "resume", po::value<std::string>()->default_value("auto")->value_name("WHERE"),
-      "auto: the newest checkpoint that verifies, or the start; none: afresh, an old folder is moved aside; or a "
+      "auto: the newest checkpoint that verifies, or the start; none: afresh, an old folder is "
+      "moved aside; or a "
       "checkpoint's path")("lines", "One line a step, on a terminal too");
   add_log_options(line);
   line.positional("file", 1);
@@ -101,7 +106,8 @@ std::vector<std::string> get_all(const po::variables_map& values, const std::str
   return value.empty() ? std::vector<std::string>{} : value.as<std::vector<std::string>>();
 }
 
-int run_command(const std::function<int()>& command, const std::function<void(const std::string&)>& show) {
+int run_command(const std::function<int()>& command,
+                const std::function<void(const std::string&)>& show) {
   using core::ExitCode;
   using core::Failure;
   try {
@@ -112,14 +118,17 @@ int run_command(const std::function<int()>& command, const std::function<void(co
     }
     return static_cast<int>(failure.code());
   } catch (const std::bad_alloc&) {
-    show(format(Failure(ExitCode::OutOfMemory, "out of memory", "use fewer or shorter micro_sequences")));
+    show(format(
+        Failure(ExitCode::OutOfMemory, "out of memory", "use fewer or shorter micro_sequences")));
     return static_cast<int>(ExitCode::OutOfMemory);
   } catch (const std::exception& e) {
     const std::string what = e.what();
-    const bool is_memory = what.find("allocate memory") != std::string::npos;  // LibTorch's allocator
+    const bool is_memory =
+        what.find("allocate memory") != std::string::npos;  // LibTorch's allocator
     const ExitCode code = is_memory ? ExitCode::OutOfMemory : ExitCode::Internal;
-    show(format(Failure(code, is_memory ? "out of memory: " + what : what,
-                        is_memory ? "use fewer or shorter micro_sequences" : "this is a bug in ciuic")));
+    show(format(
+        Failure(code, is_memory ? "out of memory: " + what : what,
+                is_memory ? "use fewer or shorter micro_sequences" : "this is a bug in ciuic")));
     return static_cast<int>(code);
   }
 }

@@ -18,7 +18,8 @@ namespace ciuic::tools {
 
 using Arguments = std::vector<std::string>;
 
-/// A command's line: options, positional names and the help page. Parse problems are Failure (Usage).
+/// A command's line: options, positional names and the help page. Parse problems are Failure
+/// (Usage).
 class CommandLine {
  public:
   /// `usage` is the first line of the help, `examples` its end.
@@ -55,9 +56,12 @@ bool has_color(int fd);
 void add_train_options(CommandLine& line);
 
 std::string get(const boost::program_options::variables_map& values, const std::string& name);
-std::vector<std::string> get_all(const boost::program_options::variables_map& values, const std::string& name);
+std::vector<std::string> get_all(const boost::program_options::variables_map& values,
+                                 const std::string& name);
 
-/// Runs a command: a Failure becomes its last line (by `show`) and its exit code; what nobody foresaw is code 70.
-int run_command(const std::function<int()>& command, const std::function<void(const std::string&)>& show);
+/// Runs a command: a Failure becomes its last line (by `show`) and its exit code; what nobody
+/// foresaw is code 70.
+int run_command(const std::function<int()>& command,
+                const std::function<void(const std::string&)>& show);
 
 }  // namespace ciuic::tools

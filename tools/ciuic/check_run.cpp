@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "tools/ciuic/check_run.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/data/dataset.h"
 #include "core/launch/device_check.h"
@@ -39,7 +38,8 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) {
-    throw Failure(ExitCode::Environment, std::string("cannot start a process: ") + std::strerror(errno));
+    throw Failure(ExitCode::Environment,
+                  std::string("cannot start a process: ") + std::strerror(errno));
   }
   if (child == 0) {
     quieten_libtorch();
@@ -56,10 +56,10 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) {
-    throw Failure(ExitCode::Plugin,
-                  std::string("a plugin crashed while it was loaded: signal ") +
-                      strsignal(WTERMSIG(status)),
-                  "see ciuic plugin list");
+    throw Failure(
+        ExitCode::Plugin,
+        std::string("a plugin crashed while it was loaded: signal ") + strsignal(WTERMSIG(status)),
+        "see ciuic plugin list");
   }
   return WEXITSTATUS(status);
 }

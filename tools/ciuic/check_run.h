@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Everything that can be wrong with a run and be known without one: the file, the model, plugins and their options, the data,
-// the device. Done in a child process, so that a plugin which links LibTorch does not stay in the launcher, and one that
-// crashes at load does not take it along.
+// Everything that can be wrong with a run and be known without one: the file, the model, plugins
+// and their options, the data, the device. Done in a child process, so that a plugin which links
+// LibTorch does not stay in the launcher, and one that crashes at load does not take it along.
 #pragma once
 
 #include "core/train/run_plan.h"

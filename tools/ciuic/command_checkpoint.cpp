@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic checkpoint list | verify | convert.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <unistd.h>
 
 #include <ciuic/view.hpp>
 
@@ -44,8 +43,10 @@ int list(const core::ArchiveOpener& opener, const std::string& path) {
   for (const auto& [step, checkpoint] : checkpoints) {
     const core::OpenArchive archive = opener.open(checkpoint);
     const auto entries = archive->list();
-    std::printf("step %8llu  %6zu entries  %12s  %s\n", static_cast<unsigned long long>(step), entries.size(),
-                core::format_size(static_cast<int64_t>(total_bytes(entries))).c_str(), checkpoint.c_str());
+    std::printf("step %8llu  %6zu entries  %12s  %s\n", static_cast<unsigned long long>(step),
+                entries.size(),
+                core::format_size(static_cast<int64_t>(total_bytes(entries))).c_str(),
+                checkpoint.c_str());
   }
   if (!checkpoints.empty()) {
     return 0;
@@ -53,13 +54,14 @@ int list(const core::ArchiveOpener& opener, const std::string& path) {
   const core::OpenArchive archive = opener.open(core::resolve_model_path(path));
   for (const core::ArchiveEntry& e : archive->list()) {
     std::printf("%-9s %-16s %12llu  %s\n", e.is_blob ? "blob" : dtype_name(e.dtype).c_str(),
-                e.is_blob ? "" : shape_text(e.shape).c_str(), static_cast<unsigned long long>(e.bytes),
-                e.key.c_str());
+                e.is_blob ? "" : shape_text(e.shape).c_str(),
+                static_cast<unsigned long long>(e.bytes), e.key.c_str());
   }
   return 0;
 }
 
-/// Every checkpoint of a run's folder, or one archive. All are looked at before a failure is reported.
+/// Every checkpoint of a run's folder, or one archive. All are looked at before a failure is
+/// reported.
 int verify(const core::ArchiveOpener& opener, const std::string& path) {
   auto targets = core::checkpoints_in(path);
   if (targets.empty()) {
@@ -82,8 +84,8 @@ int verify(const core::ArchiveOpener& opener, const std::string& path) {
   return 0;
 }
 
-void copy_tensor(const core::Archive& from, const core::Archive& to, const core::ArchiveEntry& entry,
-                 const std::string& key) {
+void copy_tensor(const core::Archive& from, const core::Archive& to,
+                 const core::ArchiveEntry& entry, const std::string& key) {
   std::vector<char> bytes(entry.bytes);
   const Tensor tensor(bytes.data(), entry.dtype, entry.shape);
   const Place place(entry.shape);
@@ -93,7 +95,8 @@ void copy_tensor(const core::Archive& from, const core::Archive& to, const core:
   to.put(key, place.c(), tensor.c());
 }
 
-/// The values of a checkpoint (its masters, where it has both) and its config.json, in another format.
+/// The values of a checkpoint (its masters, where it has both) and its config.json, in another
+/// format.
 int convert(const core::ArchiveOpener& opener, const std::string& source, const std::string& target,
             const std::string& format) {
   const core::OpenArchive from = opener.open(core::resolve_model_path(source));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic config check | show | reference.
-#include <unistd.h>
-
 #include <iostream>
+#include <unistd.h>
 
 #include "core/config/config_text.h"
 #include "core/train/run_plan.h"
@@ -40,15 +39,17 @@ int reference(const std::string& format) {
 }  // namespace
 
 int config(const Arguments& arguments) {
-  CommandLine line("config", "ciuic config check|show FILE [--set KEY=VALUE]...\n       ciuic config reference",
-                   "check      says everything that is wrong with FILE, its plugins, options and data\n"
-                   "show       prints the resolved configuration, with where each value comes from\n"
-                   "reference  prints every key with type, default, range and meaning",
-                   "  ciuic config check configs/quickstart.toml\n"
-                   "  ciuic config show configs/quickstart.toml --set optimizer.adamw.beta2=0.99\n"
-                   "  ciuic config reference --format md\n");
-  line.options().add_options()("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-                               "Overrides one key of the file; may be given often")(
+  CommandLine line(
+      "config", "ciuic config check|show FILE [--set KEY=VALUE]...\n       ciuic config reference",
+      "check      says everything that is wrong with FILE, its plugins, options and data\n"
+      "show       prints the resolved configuration, with where each value comes from\n"
+      "reference  prints every key with type, default, range and meaning",
+      "  ciuic config check configs/quickstart.toml\n"
+      "  ciuic config show configs/quickstart.toml --set optimizer.adamw.beta2=0.99\n"
+      "  ciuic config reference --format md\n");
+  line.options().add_options()(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "Overrides one key of the file; may be given often")(
       "format", po::value<std::string>()->default_value("toml"), "Of the reference: toml or md");
   add_log_options(line);
   line.positional("action", 1);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic plugin list | inspect.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <unistd.h>
 
 #include <ciuic/view.hpp>
 
@@ -26,48 +25,69 @@ namespace po = boost::program_options;
 
 std::string type_name(uint32_t type) {
   switch (type) {
-    case CIUIC_TYPE_BOOL: return "bool";
-    case CIUIC_TYPE_I64: return "integer";
-    case CIUIC_TYPE_F64: return "float";
-    case CIUIC_TYPE_STRING: return "string";
-    case CIUIC_TYPE_ENUM: return "choice";
-    case CIUIC_TYPE_SIZE: return "size";
-    case CIUIC_TYPE_DURATION: return "duration";
-    case CIUIC_TYPE_LIST_I64: return "list of integers";
-    case CIUIC_TYPE_LIST_STRING: return "list of strings";
-    case CIUIC_TYPE_COUNT: return "count";
-    case CIUIC_TYPE_LIST_F64: return "list of floats";
-    default: return "type " + std::to_string(type);
+    case CIUIC_TYPE_BOOL:
+      return "bool";
+    case CIUIC_TYPE_I64:
+      return "integer";
+    case CIUIC_TYPE_F64:
+      return "float";
+    case CIUIC_TYPE_STRING:
+      return "string";
+    case CIUIC_TYPE_ENUM:
+      return "choice";
+    case CIUIC_TYPE_SIZE:
+      return "size";
+    case CIUIC_TYPE_DURATION:
+      return "duration";
+    case CIUIC_TYPE_LIST_I64:
+      return "list of integers";
+    case CIUIC_TYPE_LIST_STRING:
+      return "list of strings";
+    case CIUIC_TYPE_COUNT:
+      return "count";
+    case CIUIC_TYPE_LIST_F64:
+      return "list of floats";
+    default:
+      return "type " + std::to_string(type);
   }
 }
 
 /// A value as one would write it in the file.
 std::string value_text(uint32_t type, const ciuic_value& value) {
   switch (type) {
-    case CIUIC_TYPE_BOOL: return value.i != 0 ? "true" : "false";
-    case CIUIC_TYPE_F64: return core::toml_float(value.f);
+    case CIUIC_TYPE_BOOL:
+      return value.i != 0 ? "true" : "false";
+    case CIUIC_TYPE_F64:
+      return core::toml_float(value.f);
     case CIUIC_TYPE_STRING:
-    case CIUIC_TYPE_ENUM: return "\"" + std::string(to_view(value.s)) + "\"";
-    case CIUIC_TYPE_SIZE: return "\"" + core::format_size(value.i) + "\"";
-    case CIUIC_TYPE_DURATION: return "\"" + core::format_duration(std::chrono::nanoseconds(value.i)) + "\"";
+    case CIUIC_TYPE_ENUM:
+      return "\"" + std::string(to_view(value.s)) + "\"";
+    case CIUIC_TYPE_SIZE:
+      return "\"" + core::format_size(value.i) + "\"";
+    case CIUIC_TYPE_DURATION:
+      return "\"" + core::format_duration(std::chrono::nanoseconds(value.i)) + "\"";
     case CIUIC_TYPE_I64:
-    case CIUIC_TYPE_COUNT: return std::to_string(value.i);
-    default: return "[]";
+    case CIUIC_TYPE_COUNT:
+      return std::to_string(value.i);
+    default:
+      return "[]";
   }
 }
 
 bool has_range(const ciuic_option_spec& spec) {
-  return spec.type == CIUIC_TYPE_F64 ? spec.min.f != 0 || spec.max.f != 0
-                                     : (spec.type == CIUIC_TYPE_I64 || spec.type == CIUIC_TYPE_SIZE ||
-                                        spec.type == CIUIC_TYPE_COUNT || spec.type == CIUIC_TYPE_DURATION) &&
-                                           (spec.min.i != 0 || spec.max.i != 0);
+  return spec.type == CIUIC_TYPE_F64
+             ? spec.min.f != 0 || spec.max.f != 0
+             : (spec.type == CIUIC_TYPE_I64 || spec.type == CIUIC_TYPE_SIZE ||
+                spec.type == CIUIC_TYPE_COUNT || spec.type == CIUIC_TYPE_DURATION) &&
+                   (spec.min.i != 0 || spec.max.i != 0);
 }
 
 void print_option(const ciuic_option_spec& spec) {
   std::cout << "    " << spec.key << " = " << value_text(spec.type, spec.def) << "\n        "
             << type_name(spec.type);
   if (has_range(spec)) {
-    std::cout << ", " << value_text(spec.type, spec.min) << " to " << value_text(spec.type, spec.max);
+    std::cout << ", " << value_text(spec.type, spec.min) << " to "
+              << value_text(spec.type, spec.max);
   }
   for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c) {
     std::cout << (c == spec.choices ? ", one of " : " | ") << *c;
@@ -94,9 +114,9 @@ int list(const core::Catalog& catalog) {
   for (const core::KindName& kind : core::kKinds) {
     for (const core::FoundPlugin& p : all.plugins) {
       if (p.descriptor->kind == kind.kind) {
-        std::printf("%-16s %-14s %-9s %-45s %s%s\n", std::string(kind.name).c_str(), p.descriptor->name,
-                    p.descriptor->version, p.descriptor->summary, p.path.c_str(),
-                    p.shadowed ? " (shadowed)" : "");
+        std::printf("%-16s %-14s %-9s %-45s %s%s\n", std::string(kind.name).c_str(),
+                    p.descriptor->name, p.descriptor->version, p.descriptor->summary,
+                    p.path.c_str(), p.shadowed ? " (shadowed)" : "");
       }
     }
   }
@@ -109,9 +129,10 @@ int list(const core::Catalog& catalog) {
 void describe(const ciuic_descriptor& d, const std::string& path) {
   std::cout << core::kind_name(d.kind) << " " << d.name << " " << d.version << "\n  " << d.summary
             << "\n  file     " << path << "\n  abi      " << d.abi_major << "." << d.abi_minor
-            << "\n  vendor   " << (d.vendor == nullptr ? "" : d.vendor) << "\n  license  " << d.license
-            << "\n  build    " << (d.build == nullptr ? "" : d.build) << "\n  state    schema "
-            << d.state_schema << " (reads from " << d.state_schema_min << ")\n";
+            << "\n  vendor   " << (d.vendor == nullptr ? "" : d.vendor) << "\n  license  "
+            << d.license << "\n  build    " << (d.build == nullptr ? "" : d.build)
+            << "\n  state    schema " << d.state_schema << " (reads from " << d.state_schema_min
+            << ")\n";
   if (d.options.count == 0) {
     std::cout << "  options  none\n";
     return;
@@ -146,7 +167,8 @@ int inspect(const core::Catalog& catalog, const std::string& what) {
     }
   }
   if (!any) {
-    throw core::Failure(core::ExitCode::Plugin, "no plugin is named \"" + what + "\"", "see ciuic plugin list");
+    throw core::Failure(core::ExitCode::Plugin, "no plugin is named \"" + what + "\"",
+                        "see ciuic plugin list");
   }
   return 0;
 }
@@ -154,12 +176,15 @@ int inspect(const core::Catalog& catalog, const std::string& what) {
 }  // namespace
 
 int plugin(const Arguments& arguments) {
-  CommandLine line("plugin", "ciuic plugin list [--path FOLDER]...\n       ciuic plugin inspect NAME|FILE.so",
-                   "list     shows every plugin on the search path, and every file that is refused, with the reason\n"
-                   "inspect  shows one plugin's descriptor and all its options",
-                   "  ciuic plugin list\n  ciuic plugin inspect adamw\n  ciuic plugin inspect ./libmine.so\n");
-  line.options().add_options()("path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
-                               "Looks there first (plugins.path)");
+  CommandLine line(
+      "plugin", "ciuic plugin list [--path FOLDER]...\n       ciuic plugin inspect NAME|FILE.so",
+      "list     shows every plugin on the search path, and every file that is refused, with the "
+      "reason\n"
+      "inspect  shows one plugin's descriptor and all its options",
+      "  ciuic plugin list\n  ciuic plugin inspect adamw\n  ciuic plugin inspect ./libmine.so\n");
+  line.options().add_options()(
+      "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
+      "Looks there first (plugins.path)");
   line.positional("action", 1);
   line.positional("what", 1);
   const auto values = line.parse(arguments);
@@ -175,8 +200,9 @@ int plugin(const Arguments& arguments) {
   if (action == "inspect" && !get(*values, "what").empty()) {
     return inspect(catalog, get(*values, "what"));
   }
-  throw line.usage_failure(action == "inspect" ? "no NAME or FILE is given"
-                                               : "got \"" + action + "\", expected list or inspect");
+  throw line.usage_failure(action == "inspect"
+                               ? "no NAME or FILE is given"
+                               : "got \"" + action + "\", expected list or inspect");
 }
 
 }  // namespace ciuic::tools

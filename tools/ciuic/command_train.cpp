@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic train: checks the run, then either is one rank (a launcher set RANK and WORLD_SIZE) or starts and watches its own.
+// ciuic train: checks the run, then either is one rank (a launcher set RANK and WORLD_SIZE) or
+// starts and watches its own.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,14 +19,17 @@ using core::ExitCode;
 using core::Failure;
 
 CommandLine command_line() {
-  CommandLine line("train", "ciuic train FILE [--set KEY=VALUE]... [--ranks N] [--resume auto|none|PATH]",
-                   "Trains the model that FILE describes. Starts its ranks itself unless a launcher did (RANK and\n"
-                   "WORLD_SIZE are set). Ctrl-C or SIGTERM: a checkpoint at the next step, exit code 75; the same\n"
-                   "command then goes on.",
-                   "  ciuic train configs/quickstart.toml\n"
-                   "  ciuic train run.toml --ranks 2 --set run.steps=1000 --set precision.plugin=bf16\n"
-                   "  ciuic train run.toml --resume none\n"
-                   "  torchrun --no-python --nproc-per-node 2 ciuic train run.toml\n");
+  CommandLine line(
+      "train", "ciuic train FILE [--set KEY=VALUE]... [--ranks N] [--resume auto|none|PATH]",
+      "Trains the model that FILE describes. Starts its ranks itself unless a launcher did (RANK "
+      "and\n"
+      "WORLD_SIZE are set). Ctrl-C or SIGTERM: a checkpoint at the next step, exit code 75; the "
+      "same\n"
+      "command then goes on.",
+      "  ciuic train configs/quickstart.toml\n"
+      "  ciuic train run.toml --ranks 2 --set run.steps=1000 --set precision.plugin=bf16\n"
+      "  ciuic train run.toml --resume none\n"
+      "  torchrun --no-python --nproc-per-node 2 ciuic train run.toml\n");
   add_train_options(line);
   return line;
 }
@@ -50,7 +54,8 @@ Arguments worker_arguments(const std::string& file, const std::vector<std::strin
   return arguments;
 }
 
-void check_ranks_against(const core::RankIdentity& id, const boost::program_options::variables_map& values,
+void check_ranks_against(const core::RankIdentity& id,
+                         const boost::program_options::variables_map& values,
                          const core::RunConfig& config, core::Log& log) {
   if (values.count("ranks") != 0 && values["ranks"].as<int>() != id.world) {
     throw Failure(ExitCode::Usage,
@@ -59,8 +64,8 @@ void check_ranks_against(const core::RankIdentity& id, const boost::program_opti
                   "leave --ranks out under a launcher");
   }
   if (id.rank == 0 && config.run.ranks != id.world && config.given.contains("run.ranks")) {
-    log.info("run.ranks = " + std::to_string(config.run.ranks) + " is ignored: the launcher started " +
-             std::to_string(id.world) + " ranks");
+    log.info("run.ranks = " + std::to_string(config.run.ranks) +
+             " is ignored: the launcher started " + std::to_string(id.world) + " ranks");
   }
 }
 
@@ -78,9 +83,8 @@ int start_ranks(const core::RunConfig& config, Arguments arguments, bool afresh,
   arguments.insert(arguments.begin(), "train");
   request.arguments = std::move(arguments);
   request.ranks = static_cast<int>(config.run.ranks);
-  request.threads = config.run.threads > 0
-                        ? static_cast<int>(config.run.threads)
-                        : std::max(1, core::usable_cores() / request.ranks);
+  request.threads = config.run.threads > 0 ? static_cast<int>(config.run.threads)
+                                           : std::max(1, core::usable_cores() / request.ranks);
   request.needs_store = request.ranks > 1 && config.run.rendezvous == "auto";
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
@@ -121,7 +125,8 @@ int train(const Arguments& given) {
   if (const int code = check_run_in_child({file, overrides, 0}, log); code != 0) {
     return code;
   }
-  return start_ranks(loaded.config, worker_arguments(file, overrides, *values), get(*values, "resume") == "none",
+  return start_ranks(loaded.config, worker_arguments(file, overrides, *values),
+                     get(*values, "resume") == "none",
                      terminal_level(*values) > core::LogLevel::Info);
 }
 

@@ -30,12 +30,15 @@ constexpr Command kCommands[] = {
     {"checkpoint", "lists, verifies and converts checkpoints", &checkpoint},
 };
 
-/// Commands of the contract that this version does not have: named, so that nobody looks for a typing error.
-constexpr const char* kLater[] = {"doctor", "bench", "report", "top", "import-deepspeed", "estimate"};
+/// Commands of the contract that this version does not have: named, so that nobody looks for a
+/// typing error.
+constexpr const char* kLater[] = {"doctor",           "bench",   "report", "top",
+                                  "import-deepspeed", "estimate"};
 
 void print_help() {
   std::cout << "usage: ciuic COMMAND [ARGUMENTS]\n\n"
-               "Trains DeepSeek-style language models from one TOML file, assembled from plugins.\n\nCommands:\n";
+               "Trains DeepSeek-style language models from one TOML file, assembled from "
+               "plugins.\n\nCommands:\n";
   for (const Command& c : kCommands) {
     std::printf("  %-11s %s\n", c.name, c.summary);
   }
@@ -68,11 +71,13 @@ int dispatch(const Arguments& all) {
   }
   for (const char* later : kLater) {
     if (all[0] == later) {
-      throw core::Failure(core::ExitCode::Usage, "ciuic " + all[0] + " is not built yet in this version",
+      throw core::Failure(core::ExitCode::Usage,
+                          "ciuic " + all[0] + " is not built yet in this version",
                           "see ciuic --help");
     }
   }
-  throw core::Failure(core::ExitCode::Usage, "there is no command \"" + all[0] + "\"", "see ciuic --help");
+  throw core::Failure(core::ExitCode::Usage, "there is no command \"" + all[0] + "\"",
+                      "see ciuic --help");
 }
 
 }  // namespace
@@ -80,6 +85,7 @@ int dispatch(const Arguments& all) {
 
 int main(int argc, char** argv) {
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
-  return ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
-                                   [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+  return ciuic::tools::run_command(
+      [&] { return ciuic::tools::dispatch(arguments); },
+      [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "tools/ciuic/worker_process.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <unistd.h>
 
 namespace ciuic::tools {
 
@@ -24,8 +23,10 @@ std::string worker_path() {
 }
 
 void quieten_libtorch() {
-  setenv("KINETO_LOG_LEVEL", "5", 0);         // it looks for a GPU at load and complains when there is none
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // and warns with a stack trace when a peer's store connection ends
+  setenv("KINETO_LOG_LEVEL", "5",
+         0);  // it looks for a GPU at load and complains when there is none
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL",
+         0);  // and prints with a stack trace when a peer's store connection ends
 }
 
 void become_worker(const std::string& command, const Arguments& arguments) {
@@ -39,8 +40,9 @@ void become_worker(const std::string& command, const Arguments& arguments) {
   }
   argv.push_back(nullptr);
   execv(worker.c_str(), argv.data());
-  throw core::Failure(core::ExitCode::Environment, std::string("cannot start the worker: ") + std::strerror(errno),
-                      "", {{"file", worker}});
+  throw core::Failure(core::ExitCode::Environment,
+                      std::string("cannot start the worker: ") + std::strerror(errno), "",
+                      {{"file", worker}});
 }
 
 }  // namespace ciuic::tools

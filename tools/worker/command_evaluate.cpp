@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic evaluate: the loss of a model on given tokens or on a run's validation set, and on request its logits and gradients.
-// One rank; one JSON object on stdout and nothing else.
-#include <unistd.h>
-
+// ciuic evaluate: the loss of a model on given tokens or on a run's validation set, and on request
+// its logits and gradients. One rank; one JSON object on stdout and nothing else.
 #include <cstdio>
 #include <optional>
+#include <unistd.h>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -29,7 +28,8 @@ using core::ExitCode;
 using core::Failure;
 
 constexpr int64_t kRowsAtOnce = 4;
-constexpr const char* kTensorFileFormat = "safetensors";  // the plugin that writes single tensor files
+constexpr const char* kTensorFileFormat =
+    "safetensors";  // the plugin that writes single tensor files
 
 /// int64 [batch, sequence] from the tensor `tokens` of a file.
 at::Tensor read_tokens(const core::ArchiveOpener& opener, const std::string& file) {
@@ -39,10 +39,11 @@ at::Tensor read_tokens(const core::ArchiveOpener& opener, const std::string& fil
       continue;
     }
     if (!same(e.dtype, kI64) || e.shape.size() != 2 || e.shape[0] < 1 || e.shape[1] < 2) {
-      throw Failure(ExitCode::Usage,
-                    "tokens: got " + dtype_name(e.dtype) + " with " + std::to_string(e.shape.size()) +
-                        " dimensions, expected int64 [batch, sequence] with at least 1 row of 2 tokens",
-                    "", {{"file", file}});
+      throw Failure(
+          ExitCode::Usage,
+          "tokens: got " + dtype_name(e.dtype) + " with " + std::to_string(e.shape.size()) +
+              " dimensions, expected int64 [batch, sequence] with at least 1 row of 2 tokens",
+          "", {{"file", file}});
     }
     at::Tensor tokens = at::empty(e.shape, at::kLong);
     const Place place(e.shape);
@@ -54,13 +55,15 @@ at::Tensor read_tokens(const core::ArchiveOpener& opener, const std::string& fil
   throw Failure(ExitCode::Usage, "there is no tensor \"tokens\"", "", {{"file", file}});
 }
 
-void check_tokens(const at::Tensor& tokens, const core::ModelConfig& config, const std::string& file) {
+void check_tokens(const at::Tensor& tokens, const core::ModelConfig& config,
+                  const std::string& file) {
   const int64_t* t = tokens.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < tokens.numel(); ++i) {
     if (t[i] < 0 || t[i] >= config.vocab_size) {
       throw Failure(ExitCode::Usage,
-                    "tokens: got " + std::to_string(t[i]) + " at row " + std::to_string(i / tokens.size(1)) +
-                        ", position " + std::to_string(i % tokens.size(1)) + ", expected 0 to " +
+                    "tokens: got " + std::to_string(t[i]) + " at row " +
+                        std::to_string(i / tokens.size(1)) + ", position " +
+                        std::to_string(i % tokens.size(1)) + ", expected 0 to " +
                         std::to_string(config.vocab_size - 1),
                     "", {{"file", file}});
     }
@@ -100,8 +103,8 @@ void write_tensors(const core::ArchiveOpener& opener, const std::string& file,
 core::LoadedModel::Types types_of(const core::RunPlan& plan, core::Log& log) {
   const core::ChosenPlugin& chosen = plan.plugin(CIUIC_KIND_PRECISION);
   const auto precision = std::make_shared<core::PrecisionPlugin>(
-      chosen.found, std::make_unique<core::HostContext>(chosen.found.descriptor->name, log), chosen.options,
-      core::Placement{});
+      chosen.found, std::make_unique<core::HostContext>(chosen.found.descriptor->name, log),
+      chosen.options, core::Placement{});
   core::LoadedModel::Types types;
   types.activation = core::to_scalar_type(precision->dtype_for("model", CIUIC_ROLE_ACTIVATION));
   types.value = [precision](const std::string& parameter) {
@@ -116,14 +119,15 @@ struct Outputs {
   std::string gradients;
 };
 
-core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& tokens, const Outputs& outputs,
-                                   const core::ArchiveOpener& opener) {
+core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& tokens,
+                                   const Outputs& outputs, const core::ArchiveOpener& opener) {
   const at::Tensor targets = shifted_targets(tokens);
   const int64_t rows = tokens.size(0);
   const double seed = 1.0 / static_cast<double>(rows * (tokens.size(1) - 1));
-  at::Tensor logits = outputs.logits.empty()
-                          ? at::Tensor()
-                          : at::empty({rows, tokens.size(1), model.config().vocab_size}, at::kFloat);
+  at::Tensor logits =
+      outputs.logits.empty()
+          ? at::Tensor()
+          : at::empty({rows, tokens.size(1), model.config().vocab_size}, at::kFloat);
   core::LoadedModel::Loss total;
   for (int64_t first = 0; first < rows; first += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, rows - first);
@@ -167,21 +171,29 @@ core::LoadedModel::Loss run_validation(core::LoadedModel& model, const core::Run
 }
 
 CommandLine command_line() {
-  CommandLine line("evaluate",
-                   "ciuic evaluate [FILE] --model DIR [--tokens IN.safetensors] [--logits OUT.safetensors]\n"
-                   "       [--gradients OUT.safetensors]",
-                   "Prints one JSON object with the mean next-token loss of the model in DIR (a run's folder, a\n"
-                   "checkpoint or a Hugging Face folder) on the tensor `tokens` of IN, int64 [batch, sequence], each row\n"
-                   "one document; without --tokens on FILE's validation set. fp32 unless FILE chooses another precision.",
-                   "  ciuic evaluate configs/quickstart.toml --model runs/quickstart\n"
-                   "  ciuic evaluate --model hf/dir --tokens tokens.safetensors --logits logits.safetensors\n");
-  line.options().add_options()("model", po::value<std::string>()->value_name("DIR"), "Where the weights are")(
+  CommandLine line(
+      "evaluate",
+      "ciuic evaluate [FILE] --model DIR [--tokens IN.safetensors] [--logits OUT.safetensors]\n"
+      "       [--gradients OUT.safetensors]",
+      "Prints one JSON object with the mean next-token loss of the model in DIR (a run's folder, "
+      "a\n"
+      "checkpoint or a Hugging Face folder) on the tensor `tokens` of IN, int64 [batch, sequence], "
+      "each row\n"
+      "one document; without --tokens on FILE's validation set. fp32 unless FILE chooses another "
+      "precision.",
+      "  ciuic evaluate configs/quickstart.toml --model runs/quickstart\n"
+      "  ciuic evaluate --model hf/dir --tokens tokens.safetensors --logits logits.safetensors\n");
+  line.options().add_options()("model", po::value<std::string>()->value_name("DIR"),
+                               "Where the weights are")(
       "tokens", po::value<std::string>()->value_name("FILE"), "Tokens to evaluate")(
-      "logits", po::value<std::string>()->value_name("FILE"), "Writes fp32 logits [batch, sequence, vocabulary]")(
-      "gradients", po::value<std::string>()->value_name("FILE"), "Writes the loss's fp32 gradients by name")(
+      "logits", po::value<std::string>()->value_name("FILE"),
+      "Writes fp32 logits [batch, sequence, vocabulary]")(
+      "gradients", po::value<std::string>()->value_name("FILE"),
+      "Writes the loss's fp32 gradients by name")(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-      "Overrides one key of FILE")("path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
-                                   "Looks for plugins there first (plugins.path)");
+      "Overrides one key of FILE")(
+      "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
+      "Looks for plugins there first (plugins.path)");
   add_log_options(line);
   line.positional("file", 1);
   return line;
@@ -213,7 +225,8 @@ int evaluate(const Arguments& arguments) {
   if (!file.empty()) {
     plan.emplace(core::make_plan({file, get_all(*values, "set"), 1}, log));
   }
-  const core::Catalog catalog = plan ? plan->catalog : core::Catalog(core::Catalog::search_path(get_all(*values, "path")));
+  const core::Catalog catalog =
+      plan ? plan->catalog : core::Catalog(core::Catalog::search_path(get_all(*values, "path")));
   const core::ArchiveOpener opener(catalog, log);
   const auto types = plan ? types_of(*plan, log) : core::LoadedModel::Types{};
   core::LoadedModel model(get(*values, "model"), opener, types, !outputs.gradients.empty());
@@ -226,8 +239,9 @@ int evaluate(const Arguments& arguments) {
     check_tokens(tokens, model.config(), tokens_file);
     loss = run_tokens(model, tokens, outputs, opener);
   }
-  std::printf("{\"loss\": %s, \"tokens\": %lld, \"model\": %s}\n", core::json_number(loss.mean()).c_str(),
-              static_cast<long long>(loss.tokens), nlohmann::json(model.source()).dump().c_str());
+  std::printf("{\"loss\": %s, \"tokens\": %lld, \"model\": %s}\n",
+              core::json_number(loss.mean()).c_str(), static_cast<long long>(loss.tokens),
+              nlohmann::json(model.source()).dump().c_str());
   return 0;
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic generate: continues a prompt, byte by byte. The whole context is computed again for each token; the cached form comes
-// with the latent cache of a later version.
-#include <unistd.h>
-
+// ciuic generate: continues a prompt, byte by byte. The whole context is computed again for each
+// token; the cached form comes with the latent cache of a later version.
 #include <cmath>
 #include <cstdio>
 #include <random>
+#include <unistd.h>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
@@ -22,8 +21,10 @@ namespace po = boost::program_options;
 using core::ExitCode;
 using core::Failure;
 
-/// Samples from softmax(logits / temperature) over the byte tokens and eos; temperature 0 takes the most likely.
-int64_t sample(const at::Tensor& logits_V, double temperature, int64_t eos, std::mt19937_64& random) {
+/// Samples from softmax(logits / temperature) over the byte tokens and eos; temperature 0 takes the
+/// most likely.
+int64_t sample(const at::Tensor& logits_V, double temperature, int64_t eos,
+               std::mt19937_64& random) {
   const at::Tensor wide = logits_V.to(at::kDouble).contiguous();
   const double* logit = wide.const_data_ptr<double>();
   const auto is_allowed = [eos](int64_t token) { return token < 256 || token == eos; };
@@ -36,7 +37,8 @@ int64_t sample(const at::Tensor& logits_V, double temperature, int64_t eos, std:
   }
   std::vector<double> weight(static_cast<size_t>(wide.numel()), 0.0);
   for (int64_t t = 0; t < wide.numel(); ++t) {
-    weight[static_cast<size_t>(t)] = is_allowed(t) ? std::exp((logit[t] - logit[best]) / temperature) : 0.0;
+    weight[static_cast<size_t>(t)] =
+        is_allowed(t) ? std::exp((logit[t] - logit[best]) / temperature) : 0.0;
   }
   return std::discrete_distribution<int64_t>(weight.begin(), weight.end())(random);
 }
@@ -50,7 +52,8 @@ struct Request {
 
 void check(const CommandLine& line, const Request& request) {
   if (request.max_tokens < 0) {
-    throw line.usage_failure("--max-tokens: got " + std::to_string(request.max_tokens) + ", expected 0 or more");
+    throw line.usage_failure("--max-tokens: got " + std::to_string(request.max_tokens) +
+                             ", expected 0 or more");
   }
   if (!(request.temperature >= 0) || !std::isfinite(request.temperature)) {
     throw line.usage_failure("--temperature: expected 0 or more");
@@ -60,8 +63,8 @@ void check(const CommandLine& line, const Request& request) {
 void write_text(core::LoadedModel& model, const Request& request) {
   const core::TokenIds ids = core::token_ids(model.config());
   if (ids.vocab_size < 256) {
-    throw Failure(ExitCode::Usage, "this model's vocabulary is too small for the byte tokenizer", "",
-                  {{"file", model.source()}});
+    throw Failure(ExitCode::Usage, "this model's vocabulary is too small for the byte tokenizer",
+                  "", {{"file", model.source()}});
   }
   std::vector<int64_t> tokens(request.prompt.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -95,14 +98,19 @@ void write_text(core::LoadedModel& model, const Request& request) {
 int generate(const Arguments& arguments) {
   CommandLine line("generate",
                    "ciuic generate --model DIR --prompt TEXT [--max-tokens N] [--temperature T]",
-                   "Continues TEXT with the model in DIR: a run's folder (its latest checkpoint), a checkpoint or a\n"
+                   "Continues TEXT with the model in DIR: a run's folder (its latest checkpoint), "
+                   "a checkpoint or a\n"
                    "Hugging Face folder.",
                    "  ciuic generate --model runs/quickstart --prompt \"In the beginning\"\n"
-                   "  ciuic generate --model runs/quickstart --prompt \"And God\" --temperature 0 --max-tokens 50\n");
-  line.options().add_options()("model", po::value<std::string>()->value_name("DIR"), "Where the weights are")(
-      "prompt", po::value<std::string>()->default_value("")->value_name("TEXT"), "What to continue")(
-      "max-tokens", po::value<int>()->default_value(200)->value_name("N"), "How many tokens at the most")(
-      "temperature", po::value<double>()->default_value(0.8)->value_name("T"), "0: always the most likely token")(
+                   "  ciuic generate --model runs/quickstart --prompt \"And God\" --temperature 0 "
+                   "--max-tokens 50\n");
+  line.options().add_options()("model", po::value<std::string>()->value_name("DIR"),
+                               "Where the weights are")(
+      "prompt", po::value<std::string>()->default_value("")->value_name("TEXT"),
+      "What to continue")("max-tokens", po::value<int>()->default_value(200)->value_name("N"),
+                          "How many tokens at the most")(
+      "temperature", po::value<double>()->default_value(0.8)->value_name("T"),
+      "0: always the most likely token")(
       "seed", po::value<uint64_t>()->default_value(1234)->value_name("N"), "Of the sampling")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");

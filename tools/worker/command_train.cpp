@@ -60,7 +60,8 @@ int train_rank(const Arguments& arguments) {
   const core::LogLevel level = terminal_level(*values);
   const bool is_first = options.identity.rank == 0;
   core::Log log({options.identity.rank, options.identity.world,
-                 is_first ? level : std::max(level, core::LogLevel::Warn), "", has_color(STDERR_FILENO)});
+                 is_first ? level : std::max(level, core::LogLevel::Warn), "",
+                 has_color(STDERR_FILENO)});
   return static_cast<int>(core::run_rank(options, log));
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic-worker: the part of ciuic that links LibTorch. `ciuic` starts it; it is no command of its own.
-#include <malloc.h>
-#include <unistd.h>
-
+// ciuic-worker: the part of ciuic that links LibTorch. `ciuic` starts it; it is no command of its
+// own.
 #include <cstdio>
 #include <cstdlib>
+#include <malloc.h>
+#include <unistd.h>
 
 #include "tools/worker/commands.h"
 
@@ -25,7 +25,8 @@ int dispatch(const Arguments& all) {
       return generate(rest);
     }
   }
-  throw core::Failure(core::ExitCode::Usage, "ciuic-worker is started by ciuic", "see ciuic --help");
+  throw core::Failure(core::ExitCode::Usage, "ciuic-worker is started by ciuic",
+                      "see ciuic --help");
 }
 
 }  // namespace
@@ -33,8 +34,8 @@ int dispatch(const Arguments& all) {
 
 namespace {
 
-/// A step allocates and frees the same large blocks again and again. Kept in the heap they cost nothing; mapped anew they cost
-/// a page fault for every 4 KiB.
+/// A step allocates and frees the same large blocks again and again. Kept in the heap they cost
+/// nothing; mapped anew they cost a page fault for every 4 KiB.
 void keep_large_blocks() {
   constexpr int kLargest = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, kLargest);
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
                                              &ciuic::tools::show_failure);
   std::fflush(nullptr);
-  // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and threads, which are not worth
-  // waiting for.
+  // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and
+  // threads, which are not worth waiting for.
   _exit(code);
 }

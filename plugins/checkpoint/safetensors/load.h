@@ -10,8 +10,8 @@
 
 #include <ciuic/checkpoint.hpp>
 
-#include "format/files.h"
-#include "format/safetensors_header.h"
+#include "checkpoint_format/files.h"
+#include "checkpoint_format/safetensors_header.h"
 
 namespace ciuic::plugins::safetensors {
 

@@ -8,8 +8,8 @@
 #include <ciuic/error.hpp>
 #include <ciuic/work.hpp>
 
-#include "format/strict_json.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/strict_json.h"
+#include "checkpoint_format/tensor_types.h"
 #include "load.h"
 
 namespace ciuic::plugins::safetensors {

@@ -11,9 +11,9 @@
 #include <ciuic/error.hpp>
 #include <ciuic/view.hpp>
 
-#include "format/files.h"
-#include "format/strict_json.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/files.h"
+#include "checkpoint_format/strict_json.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::sharded {
 namespace {

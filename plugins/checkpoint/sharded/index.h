@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/put_buffer.h"
+#include "checkpoint_format/put_buffer.h"
 
 namespace ciuic::plugins::sharded {
 

@@ -8,10 +8,10 @@
 
 #include <ciuic/error.hpp>
 
-#include "format/flat_range.h"
-#include "format/host_bytes.h"
-#include "format/strict_json.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/flat_range.h"
+#include "checkpoint_format/host_bytes.h"
+#include "checkpoint_format/strict_json.h"
+#include "checkpoint_format/tensor_types.h"
 #include "publish.h"
 #include "shard.h"
 

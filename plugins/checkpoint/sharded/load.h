@@ -10,7 +10,7 @@
 
 #include <ciuic/checkpoint.hpp>
 
-#include "format/files.h"
+#include "checkpoint_format/files.h"
 #include "index.h"
 
 namespace ciuic::plugins::sharded {

@@ -9,7 +9,7 @@
 
 #include <ciuic/host.hpp>
 
-#include "format/files.h"
+#include "checkpoint_format/files.h"
 #include "index.h"
 
 namespace ciuic::plugins::sharded {

@@ -8,9 +8,9 @@
 
 #include <ciuic/checkpoint.hpp>
 
-#include "format/control_group.h"
-#include "format/files.h"
-#include "format/put_buffer.h"
+#include "checkpoint_format/control_group.h"
+#include "checkpoint_format/files.h"
+#include "checkpoint_format/put_buffer.h"
 
 namespace ciuic::plugins::sharded {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "format/safetensors_header.h"
-#include "format/strict_json.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/safetensors_header.h"
+#include "checkpoint_format/strict_json.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::sharded {
 namespace {

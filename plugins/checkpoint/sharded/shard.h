@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "format/files.h"
-#include "format/put_buffer.h"
+#include "checkpoint_format/files.h"
+#include "checkpoint_format/put_buffer.h"
 #include "index.h"
 
 namespace ciuic::plugins::sharded {

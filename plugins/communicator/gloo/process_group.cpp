@@ -83,8 +83,8 @@ class BlockSignals {
   sigset_t before_{};
 };
 
-/// The first line without the "[/pytorch/third_party/...:78] " of Gloo; the rest of a c10::Error is a
-/// stack.
+/// The first line without the "[/pytorch/third_party/...:78] " of Gloo; the rest of a c10::Error is
+/// a stack.
 std::string first_line(const std::exception& e) {
   const auto* error = dynamic_cast<const c10::Error*>(&e);
   std::string text = error != nullptr ? error->what_without_backtrace() : e.what();

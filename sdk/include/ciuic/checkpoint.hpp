@@ -12,7 +12,8 @@
 
 namespace ciuic {
 
-/// One checkpoint being written or read; a class that does one of the two leaves the other's hooks alone.
+/// One checkpoint being written or read; a class that does one of the two leaves the other's hooks
+/// alone.
 class Archive {
  public:
   explicit Archive(const Host& host) : host_(host) {}
@@ -23,7 +24,8 @@ class Archive {
 
   [[nodiscard]] const Host& host() const noexcept { return host_; }
 
-  virtual Work put(std::string_view /*key*/, const ciuic_place&, const ciuic_tensor&, const ciuic_stream*) {
+  virtual Work put(std::string_view /*key*/, const ciuic_place&, const ciuic_tensor&,
+                   const ciuic_stream*) {
     reading();
   }
   virtual void put_blob(std::string_view /*key*/, std::string_view /*bytes*/) { reading(); }
@@ -77,16 +79,18 @@ class Checkpoint : public Instance {
       *out = nullptr;
       return guard(c.host(), [&] { *out = to_archive(c.begin(*request)); });
     };
-    vt.put = [](ciuic_archive* self, ciuic_str key, const ciuic_place* place, const ciuic_tensor* tensor,
-                const ciuic_stream* stream, ciuic_work** work) {
+    vt.put = [](ciuic_archive* self, ciuic_str key, const ciuic_place* place,
+                const ciuic_tensor* tensor, const ciuic_stream* stream, ciuic_work** work) {
       Archive& a = from_archive(self);
       *work = nullptr;
-      return guard(a.host(), [&] { *work = a.put(to_view(key), *place, *tensor, stream).release(); });
+      return guard(a.host(),
+                   [&] { *work = a.put(to_view(key), *place, *tensor, stream).release(); });
     };
     vt.put_blob = [](ciuic_archive* self, ciuic_str key, const void* data, size_t size) {
       Archive& a = from_archive(self);
-      return guard(a.host(),
-                   [&] { a.put_blob(to_view(key), {static_cast<const char*>(data), size}); });
+      return guard(a.host(), [&] {
+        a.put_blob(to_view(key), {static_cast<const char*>(data), size});
+      });
     };
     vt.commit = [](ciuic_archive* self, ciuic_work** work) {
       Archive& a = from_archive(self);
@@ -107,8 +111,8 @@ class Checkpoint : public Instance {
       Archive& a = from_archive(self);
       return guard(a.host(), [&] { a.verify(to_view(key)); });
     };
-    vt.get = [](ciuic_archive* self, ciuic_str key, const ciuic_place* place, const ciuic_tensor* into,
-                const ciuic_stream* stream, ciuic_work** work) {
+    vt.get = [](ciuic_archive* self, ciuic_str key, const ciuic_place* place,
+                const ciuic_tensor* into, const ciuic_stream* stream, ciuic_work** work) {
       Archive& a = from_archive(self);
       *work = nullptr;
       return guard(a.host(), [&] { *work = a.get(to_view(key), *place, *into, stream).release(); });

@@ -18,7 +18,8 @@ class Communicator : public Instance {
   [[nodiscard]] virtual uint64_t capabilities(uint32_t op, uint32_t reduce, ciuic_dtype dtype,
                                               ciuic_device device) const = 0;
   /// Starts a group of collectives; an empty Work means done.
-  [[nodiscard]] virtual Work submit(ArrayView<ciuic_collective> collectives, const ciuic_stream* stream) = 0;
+  [[nodiscard]] virtual Work submit(ArrayView<ciuic_collective> collectives,
+                                    const ciuic_stream* stream) = 0;
   /// A smaller group; NULL for a rank that is in none.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(const ciuic_split& request) = 0;
   /// Throws UNAVAILABLE, naming the peer.
@@ -59,7 +60,9 @@ class Communicator : public Instance {
       auto& c = from_handle<Communicator>(self);
       return guard(c.host(), [&] { c.health(); });
     };
-    vt.abort = [](ciuic_instance* self, int32_t code) { from_handle<Communicator>(self).abort(code); };
+    vt.abort = [](ciuic_instance* self, int32_t code) {
+      from_handle<Communicator>(self).abort(code);
+    };
     return vt;
   }
 };

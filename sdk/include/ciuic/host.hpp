@@ -101,9 +101,15 @@ class Buffer {
  public:
   Buffer() = default;
   Buffer(const Host& host, ciuic_device device, size_t bytes)
-      : host_(host), device_(device), bytes_(bytes), data_(bytes == 0 ? nullptr : host.alloc(device, bytes)) {}
+      : host_(host),
+        device_(device),
+        bytes_(bytes),
+        data_(bytes == 0 ? nullptr : host.alloc(device, bytes)) {}
   Buffer(Buffer&& o) noexcept
-      : host_(o.host_), device_(o.device_), bytes_(o.bytes_), data_(std::exchange(o.data_, nullptr)) {}
+      : host_(o.host_),
+        device_(o.device_),
+        bytes_(o.bytes_),
+        data_(std::exchange(o.data_, nullptr)) {}
   Buffer& operator=(Buffer&& o) noexcept {
     std::swap(host_, o.host_);
     std::swap(device_, o.device_);
@@ -130,7 +136,8 @@ class Buffer {
   void* data_ = nullptr;
 };
 
-/// Runs `body` and turns whatever it throws into a status: the only place where exceptions meet the boundary.
+/// Runs `body` and turns whatever it throws into a status: the only place where exceptions meet the
+/// boundary.
 template <typename Body>
 ciuic_status* guard(const Host& host, Body&& body) noexcept {
   try {

@@ -17,7 +17,8 @@ class Optimizer : public Instance {
   /// Elements that the rule needs whole. Pure.
   [[nodiscard]] virtual int64_t granule(const ciuic_param&) const { return 1; }
   /// The rule's state tensors for a parameter; lives until destroy.
-  [[nodiscard]] virtual const std::vector<ciuic_state_spec>& state_spec(const ciuic_param&) const = 0;
+  [[nodiscard]] virtual const std::vector<ciuic_state_spec>& state_spec(
+      const ciuic_param&) const = 0;
   /// One step over disjoint shards. Any thread, concurrent.
   virtual void update(ArrayView<ciuic_update> updates, const ciuic_stream* stream) const = 0;
 
@@ -46,7 +47,8 @@ class Optimizer : public Instance {
   }
 };
 
-/// A moment: one element of state per element of the parameter. `name` lives as long as the library.
+/// A moment: one element of state per element of the parameter. `name` lives as long as the
+/// library.
 inline ciuic_state_spec moment_spec(const char* name, ciuic_dtype dtype, double initial = 0.0) {
   ciuic_state_spec spec{};
   spec.struct_size = sizeof(spec);

@@ -19,7 +19,8 @@
 
 namespace ciuic {
 
-inline ciuic_option_spec option_of(uint32_t type, const char* key, const char* doc, uint32_t flags) {
+inline ciuic_option_spec option_of(uint32_t type, const char* key, const char* doc,
+                                   uint32_t flags) {
   ciuic_option_spec spec{};
   spec.struct_size = sizeof(spec);
   spec.flags = flags;
@@ -35,47 +36,50 @@ inline ciuic_option_spec with_unit(ciuic_option_spec spec, const char* unit) {
   return spec;
 }
 
-inline ciuic_option_spec option_bool(const char* key, bool def, const char* doc, uint32_t flags = 0) {
+inline ciuic_option_spec option_bool(const char* key, bool def, const char* doc,
+                                     uint32_t flags = 0) {
   ciuic_option_spec spec = option_of(CIUIC_TYPE_BOOL, key, doc, flags);
   spec.def.i = def ? 1 : 0;
   return spec;
 }
-inline ciuic_option_spec option_integer(uint32_t type, const char* key, int64_t def, int64_t min, int64_t max,
-                                        const char* doc, uint32_t flags) {
+inline ciuic_option_spec option_integer(uint32_t type, const char* key, int64_t def, int64_t min,
+                                        int64_t max, const char* doc, uint32_t flags) {
   ciuic_option_spec spec = option_of(type, key, doc, flags);
   spec.def.i = def;
   spec.min.i = min;
   spec.max.i = max;
   return spec;
 }
-inline ciuic_option_spec option_i64(const char* key, int64_t def, int64_t min, int64_t max, const char* doc,
-                                    uint32_t flags = 0) {
+inline ciuic_option_spec option_i64(const char* key, int64_t def, int64_t min, int64_t max,
+                                    const char* doc, uint32_t flags = 0) {
   return option_integer(CIUIC_TYPE_I64, key, def, min, max, doc, flags);
 }
 /// A number with an optional decimal suffix: 2000, "2K", "2B".
-inline ciuic_option_spec option_count(const char* key, int64_t def, int64_t min, int64_t max, const char* doc,
-                                      uint32_t flags = 0) {
+inline ciuic_option_spec option_count(const char* key, int64_t def, int64_t min, int64_t max,
+                                      const char* doc, uint32_t flags = 0) {
   return option_integer(CIUIC_TYPE_COUNT, key, def, min, max, doc, flags);
 }
 /// Bytes: 4096, "64MiB".
-inline ciuic_option_spec option_size(const char* key, int64_t def, int64_t min, int64_t max, const char* doc,
-                                     uint32_t flags = 0) {
+inline ciuic_option_spec option_size(const char* key, int64_t def, int64_t min, int64_t max,
+                                     const char* doc, uint32_t flags = 0) {
   return with_unit(option_integer(CIUIC_TYPE_SIZE, key, def, min, max, doc, flags), "bytes");
 }
 /// Nanoseconds, written "30s", "10m", "250ms".
-inline ciuic_option_spec option_duration(const char* key, int64_t def_ns, int64_t min_ns, int64_t max_ns,
-                                         const char* doc, uint32_t flags = 0) {
-  return with_unit(option_integer(CIUIC_TYPE_DURATION, key, def_ns, min_ns, max_ns, doc, flags), "duration");
+inline ciuic_option_spec option_duration(const char* key, int64_t def_ns, int64_t min_ns,
+                                         int64_t max_ns, const char* doc, uint32_t flags = 0) {
+  return with_unit(option_integer(CIUIC_TYPE_DURATION, key, def_ns, min_ns, max_ns, doc, flags),
+                   "duration");
 }
-inline ciuic_option_spec option_f64(const char* key, double def, double min, double max, const char* doc,
-                                    uint32_t flags = 0) {
+inline ciuic_option_spec option_f64(const char* key, double def, double min, double max,
+                                    const char* doc, uint32_t flags = 0) {
   ciuic_option_spec spec = option_of(CIUIC_TYPE_F64, key, doc, flags);
   spec.def.f = def;
   spec.min.f = min;
   spec.max.f = max;
   return spec;
 }
-inline ciuic_option_spec option_string(const char* key, const char* def, const char* doc, uint32_t flags = 0) {
+inline ciuic_option_spec option_string(const char* key, const char* def, const char* doc,
+                                       uint32_t flags = 0) {
   ciuic_option_spec spec = option_of(CIUIC_TYPE_STRING, key, doc, flags);
   spec.def.s = to_str(def);
   return spec;
@@ -98,7 +102,8 @@ std::array<ciuic_option_spec, sizeof...(Specs)> option_table(Specs... specs) {
   return {specs...};
 }
 
-/// The values the host hands to create and validate, by name. A name that the plugin did not declare is INTERNAL: its bug.
+/// The values the host hands to create and validate, by name. A name that the plugin did not
+/// declare is INTERNAL: its bug.
 class Options {
  public:
   explicit Options(ciuic_array options) : options_(options) {}

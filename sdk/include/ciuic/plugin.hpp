@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What every plugin class shares: its context, its life, its descriptor. A kind's header (communicator.hpp, ...) adds the
-// base class with that kind's hooks. A whole plugin:
+// What every plugin class shares: its context, its life, its descriptor. A kind's header
+// (communicator.hpp, ...) adds the base class with that kind's hooks. A whole plugin:
 //
 //   #include <ciuic/profiler.hpp>
 //
@@ -84,7 +84,8 @@ class StateReader {
     return std::string(static_cast<const char*>(data), size);
   }
   /// Fills `into`; false when there is no such key.
-  [[nodiscard]] bool tensor(std::string_view key, const Place& place, const ciuic_tensor& into) const {
+  [[nodiscard]] bool tensor(std::string_view key, const Place& place,
+                            const ciuic_tensor& into) const {
     const ciuic_place c = place.c();
     ciuic_work* work = nullptr;
     ciuic_status* status = reader_->tensor(reader_->ctx, to_str(key), &c, &into, nullptr, &work);
@@ -153,7 +154,8 @@ struct Life {
   }
   static ciuic_status* create(const ciuic_create_args* args, ciuic_instance** out) {
     *out = nullptr;
-    return guard(Host(args->host), [&] { *out = to_handle(std::make_unique<T>(Context(*args)).release()); });
+    return guard(Host(args->host),
+                 [&] { *out = to_handle(std::make_unique<T>(Context(*args)).release()); });
   }
   static ciuic_status* quiesce(ciuic_instance* self, int64_t timeout_ns) {
     Instance& i = from_handle(self);
@@ -200,7 +202,8 @@ ciuic_descriptor make_descriptor() {
   d.summary = T::summary;
   d.build = kCompiler;
   d.features = T::features.data();
-  d.options = {T::options.data(), static_cast<uint32_t>(T::options.size()), sizeof(ciuic_option_spec)};
+  d.options = {T::options.data(), static_cast<uint32_t>(T::options.size()),
+               sizeof(ciuic_option_spec)};
   d.vt = &T::table();
   d.validate = &Life<T>::validate;
   d.create = &Life<T>::create;
@@ -222,8 +225,8 @@ const ciuic_descriptor* query(uint32_t abi_major, uint32_t index) {
 }  // namespace ciuic
 
 /// Ends a plugin's source file: names the plugin classes of the library.
-#define CIUIC_PLUGINS(...)                                                                        \
-  extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(   \
-      uint32_t abi_major, uint32_t index) {                                                       \
-    return ciuic::detail::query<__VA_ARGS__>(abi_major, index);                                   \
+#define CIUIC_PLUGINS(...)                                                                      \
+  extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query( \
+      uint32_t abi_major, uint32_t index) {                                                     \
+    return ciuic::detail::query<__VA_ARGS__>(abi_major, index);                                 \
   }

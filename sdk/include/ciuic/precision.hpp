@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Base class of precision plugins. The contract is in ciuic/abi/precision.h. A policy without kernels of its own needs
-// dtype_for alone.
+// Base class of precision plugins. The contract is in ciuic/abi/precision.h. A policy without
+// kernels of its own needs dtype_for alone.
 #pragma once
 
 #include <string_view>

@@ -28,7 +28,9 @@ class Profiler : public Instance {
     ciuic_profiler_vt vt{};
     vt.struct_size = sizeof(vt);
     vt.mask = [](ciuic_instance* self) { return from_handle<Profiler>(self).mask(); };
-    vt.emit = [](ciuic_instance* self, ciuic_array events) { from_handle<Profiler>(self).emit(events); };
+    vt.emit = [](ciuic_instance* self, ciuic_array events) {
+      from_handle<Profiler>(self).emit(events);
+    };
     vt.flush = [](ciuic_instance* self, int64_t timeout_ns) {
       auto& p = from_handle<Profiler>(self);
       return guard(p.host(), [&] { p.flush(timeout_ns); });

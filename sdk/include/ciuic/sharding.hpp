@@ -19,7 +19,8 @@ class Sharding : public Instance {
   virtual void setup(const ciuic_shard_plan&) = 0;
   virtual void begin_step(const ciuic_step&) = 0;
   /// Bindings live until the matching drop.
-  [[nodiscard]] virtual const std::vector<ciuic_binding>& bind(const ciuic_use&, const ciuic_stream*, Work&) = 0;
+  [[nodiscard]] virtual const std::vector<ciuic_binding>& bind(const ciuic_use&,
+                                                               const ciuic_stream*, Work&) = 0;
   virtual void drop(const ciuic_use&, const ciuic_stream*) = 0;
   virtual void grad_ready(const ciuic_use&, const ciuic_stream*) = 0;
   virtual void end_backward(const ciuic_stream*) = 0;

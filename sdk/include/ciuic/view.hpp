@@ -20,7 +20,8 @@ inline std::string_view to_view(ciuic_str s) noexcept {
   return s.data == nullptr ? std::string_view() : std::string_view(s.data, s.size);
 }
 
-/// A ciuic_array seen as a sequence of T. The stride is the writer's sizeof(T), which may differ from the reader's.
+/// A ciuic_array seen as a sequence of T. The stride is the writer's sizeof(T), which may differ
+/// from the reader's.
 template <typename T>
 class ArrayView {
  public:
@@ -48,16 +49,20 @@ class ArrayView {
   const T& operator[](size_t i) const {
     return *reinterpret_cast<const T*>(static_cast<const char*>(array_.base) + i * array_.stride);
   }
-  [[nodiscard]] iterator begin() const { return {static_cast<const char*>(array_.base), array_.stride}; }
+  [[nodiscard]] iterator begin() const {
+    return {static_cast<const char*>(array_.base), array_.stride};
+  }
   [[nodiscard]] iterator end() const {
-    return {static_cast<const char*>(array_.base) + size_t{array_.count} * array_.stride, array_.stride};
+    return {static_cast<const char*>(array_.base) + size_t{array_.count} * array_.stride,
+            array_.stride};
   }
 
  private:
   ciuic_array array_;
 };
 
-/// The other direction: a contiguous container as a ciuic_array. The container must outlive its use.
+/// The other direction: a contiguous container as a ciuic_array. The container must outlive its
+/// use.
 template <typename Container>
 ciuic_array to_array(const Container& c) noexcept {
   return {c.data(), static_cast<uint32_t>(c.size()), static_cast<uint32_t>(sizeof(*c.data()))};
@@ -81,29 +86,47 @@ inline int64_t dtype_bytes(ciuic_dtype d) noexcept { return (int64_t{d.bits} * d
 inline std::string dtype_name(ciuic_dtype d) {
   const std::string bits = std::to_string(d.bits);
   switch (d.code) {
-    case CIUIC_DTYPE_INT: return "i" + bits;
-    case CIUIC_DTYPE_UINT: return "u" + bits;
-    case CIUIC_DTYPE_FLOAT: return "f" + bits;
-    case CIUIC_DTYPE_BFLOAT: return "bf" + bits;
-    case CIUIC_DTYPE_BOOL: return "bool";
-    case CIUIC_DTYPE_FLOAT8_E4M3FN: return "f8_e4m3fn";
-    case CIUIC_DTYPE_FLOAT8_E5M2: return "f8_e5m2";
-    default: return "dtype(" + std::to_string(d.code) + "," + bits + ")";
+    case CIUIC_DTYPE_INT:
+      return "i" + bits;
+    case CIUIC_DTYPE_UINT:
+      return "u" + bits;
+    case CIUIC_DTYPE_FLOAT:
+      return "f" + bits;
+    case CIUIC_DTYPE_BFLOAT:
+      return "bf" + bits;
+    case CIUIC_DTYPE_BOOL:
+      return "bool";
+    case CIUIC_DTYPE_FLOAT8_E4M3FN:
+      return "f8_e4m3fn";
+    case CIUIC_DTYPE_FLOAT8_E5M2:
+      return "f8_e5m2";
+    default:
+      return "dtype(" + std::to_string(d.code) + "," + bits + ")";
   }
 }
 
 template <typename T>
 struct dtype_of;
 template <>
-struct dtype_of<float> { static constexpr ciuic_dtype value = kF32; };
+struct dtype_of<float> {
+  static constexpr ciuic_dtype value = kF32;
+};
 template <>
-struct dtype_of<double> { static constexpr ciuic_dtype value = kF64; };
+struct dtype_of<double> {
+  static constexpr ciuic_dtype value = kF64;
+};
 template <>
-struct dtype_of<int64_t> { static constexpr ciuic_dtype value = kI64; };
+struct dtype_of<int64_t> {
+  static constexpr ciuic_dtype value = kI64;
+};
 template <>
-struct dtype_of<int32_t> { static constexpr ciuic_dtype value = kI32; };
+struct dtype_of<int32_t> {
+  static constexpr ciuic_dtype value = kI32;
+};
 template <>
-struct dtype_of<uint8_t> { static constexpr ciuic_dtype value = kU8; };
+struct dtype_of<uint8_t> {
+  static constexpr ciuic_dtype value = kU8;
+};
 
 // ---- tensors ----
 
@@ -114,7 +137,9 @@ inline int64_t num_elements(const ciuic_tensor& t) noexcept {
   }
   return n;
 }
-inline int64_t tensor_bytes(const ciuic_tensor& t) noexcept { return num_elements(t) * dtype_bytes(t.t.dtype); }
+inline int64_t tensor_bytes(const ciuic_tensor& t) noexcept {
+  return num_elements(t) * dtype_bytes(t.t.dtype);
+}
 inline void* tensor_data(const ciuic_tensor& t) noexcept {
   return t.t.data == nullptr ? nullptr : static_cast<char*>(t.t.data) + t.t.byte_offset;
 }
@@ -131,12 +156,14 @@ inline bool is_contiguous(const ciuic_tensor& t) noexcept {
   return true;
 }
 
-/// The elements of a contiguous host tensor as T*. Throws INVALID when type, layout or device are not that.
+/// The elements of a contiguous host tensor as T*. Throws INVALID when type, layout or device are
+/// not that.
 template <typename T>
 T* elements(const ciuic_tensor& t) {
   if (!same(t.t.dtype, dtype_of<T>::value)) {
-    throw Error(CIUIC_INVALID, "tensor " + std::string(to_view(t.name)) + ": got " + dtype_name(t.t.dtype) +
-                                   ", expected " + dtype_name(dtype_of<T>::value));
+    throw Error(CIUIC_INVALID, "tensor " + std::string(to_view(t.name)) + ": got " +
+                                   dtype_name(t.t.dtype) + ", expected " +
+                                   dtype_name(dtype_of<T>::value));
   }
   if (t.t.device.type != CIUIC_DEVICE_CPU || !is_contiguous(t)) {
     throw Error(CIUIC_INVALID,
@@ -159,12 +186,18 @@ class Tensor {
     }
     c_.struct_size = sizeof(c_);
     c_.flags = flags;
-    c_.t = {stride == 0 ? nullptr : data, device, static_cast<int32_t>(shape_.size()), dtype,
-            shape_.data(), strides_.data(), 0};
+    c_.t = {stride == 0 ? nullptr : data,
+            device,
+            static_cast<int32_t>(shape_.size()),
+            dtype,
+            shape_.data(),
+            strides_.data(),
+            0};
     c_.name = {nullptr, 0};
   }
   Tensor(const Tensor& o) : shape_(o.shape_), strides_(o.strides_), c_(o.c_) { repoint(); }
-  Tensor(Tensor&& o) noexcept : shape_(std::move(o.shape_)), strides_(std::move(o.strides_)), c_(o.c_) {
+  Tensor(Tensor&& o) noexcept
+      : shape_(std::move(o.shape_)), strides_(std::move(o.strides_)), c_(o.c_) {
     repoint();
   }
   Tensor& operator=(Tensor o) noexcept {
@@ -212,8 +245,14 @@ class Place {
 
   /// Valid as long as this object.
   [[nodiscard]] ciuic_place c() const noexcept {
-    return {sizeof(ciuic_place), 0, static_cast<int32_t>(global_.size()), 0,
-            global_.data(),      offset_.data(), box_.data(), begin_};
+    return {sizeof(ciuic_place),
+            0,
+            static_cast<int32_t>(global_.size()),
+            0,
+            global_.data(),
+            offset_.data(),
+            box_.data(),
+            begin_};
   }
 
  private:

@@ -74,7 +74,8 @@ class Completion {
   void finish() const { State::end(state_, std::nullopt); }
   void fail(const Error& error) const { State::end(state_, error); }
 
-  /// A bare work with two references, as ciuic_thread_service.promise wants it: one for the caller, one for fulfil.
+  /// A bare work with two references, as ciuic_thread_service.promise wants it: one for the caller,
+  /// one for fulfil.
   static ciuic_work* make_promise(Host host) {
     auto* state = new State(host);
     State::retain(state);
@@ -91,8 +92,16 @@ class Completion {
     explicit State(Host h) : ciuic_work{&table()}, host(h) {}
 
     static const ciuic_work_ops& table() {
-      static const ciuic_work_ops ops{sizeof(ciuic_work_ops), 0,       &test,   &wait,  &stream_wait,
-                                      &on_done,               &retain, &release, nullptr, nullptr};
+      static const ciuic_work_ops ops{sizeof(ciuic_work_ops),
+                                      0,
+                                      &test,
+                                      &wait,
+                                      &stream_wait,
+                                      &on_done,
+                                      &retain,
+                                      &release,
+                                      nullptr,
+                                      nullptr};
       return ops;
     }
     static State* self(ciuic_work* w) { return static_cast<State*>(w); }
@@ -116,7 +125,8 @@ class Completion {
       return s->outcome();
     }
     static ciuic_status* stream_wait(ciuic_work* w, const ciuic_stream*) { return wait(w, -1); }
-    static ciuic_status* on_done(ciuic_work* w, void (*callback)(void*, const ciuic_status*), void* context) {
+    static ciuic_status* on_done(ciuic_work* w, void (*callback)(void*, const ciuic_status*),
+                                 void* context) {
       State* s = self(w);
       {
         const std::lock_guard lock(s->mutex);
@@ -135,7 +145,9 @@ class Completion {
         host.table()->status_free(host.table()->ctx, status);
       }
     }
-    static void retain(ciuic_work* w) { self(w)->references.fetch_add(1, std::memory_order_relaxed); }
+    static void retain(ciuic_work* w) {
+      self(w)->references.fetch_add(1, std::memory_order_relaxed);
+    }
     static void release(ciuic_work* w) {
       if (self(w)->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         delete self(w);
@@ -149,8 +161,10 @@ class Completion {
         if (s->done) {
           return;
         }
-        if (error) {  // with a text of its own: copies of a std::runtime_error share theirs over threads
-          s->error.emplace(error->code(), std::string(error->what()), error->peer(), error->flags());
+        if (error) {  // with a text of its own: copies of a std::runtime_error share theirs over
+                      // threads
+          s->error.emplace(error->code(), std::string(error->what()), error->peer(),
+                           error->flags());
         }
         s->done = true;
         callbacks.swap(s->callbacks);

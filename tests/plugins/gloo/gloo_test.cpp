@@ -57,7 +57,7 @@ TEST(Gloo, IsSilentOnTheTerminal) {
 TEST(Gloo, FindsAnAddressOrTakesTheUsers) {
   const auto ranks = run_ranks(2, "addresses");
   expect_all_succeed(ranks);
-  EXPECT_EQ(ranks[0].number("code"), CIUIC_UNAVAILABLE);
+  EXPECT_EQ(ranks[0].number("code"), CIUIC_UNAVAILABLE) << ranks[0].output();
   EXPECT_THAT(ranks[0].value("text"), HasSubstr("no-such-if0"));
 }
 

@@ -2,9 +2,9 @@
  *
  * Batch scheduler: which samples, on which rank, in which micro-batch?
  *
- * A plan is a function of the request, the options, the data's lengths and the reports, and of nothing else: no clock, no
- * iterator, no call order. So a run resumes from the step number alone, and every rank computes the same plan. Ranks are
- * data-parallel ranks. */
+ * A plan is a function of the request, the options, the data's lengths and the reports, and of
+ * nothing else: no clock, no iterator, no call order. So a run resumes from the step number alone,
+ * and every rank computes the same plan. Ranks are data-parallel ranks. */
 #ifndef CIUIC_ABI_BATCH_SCHEDULER_H_
 #define CIUIC_ABI_BATCH_SCHEDULER_H_
 
@@ -17,8 +17,9 @@ extern "C" {
 enum { CIUIC_BATCH_EPOCH_END = 1 }; /* flag of an item: the last sample of its epoch */
 enum { CIUIC_REPORT_OOM = 1 };
 
-/* Frozen. Tokens sample[offset, offset + length) go to [row, position). Several items may share a row (packing). Samples count
- * without end: sample p is row order(seed, p / rows)[p mod rows] of the data, which the host resolves. */
+/* Frozen. Tokens sample[offset, offset + length) go to [row, position). Several items may share a
+ * row (packing). Samples count without end: sample p is row order(seed, p / rows)[p mod rows] of
+ * the data, which the host resolves. */
 typedef struct ciuic_batch_item {
   uint64_t sample, offset;
   uint32_t rank, micro_batch, row, position, length, flags;
@@ -35,8 +36,9 @@ typedef struct ciuic_batch_request {
 
 typedef struct ciuic_batch_plan {
   uint32_t struct_size, flags;
-  ciuic_array items; /* ciuic_batch_item, by rank, micro_batch, row, position */
-  uint32_t micro_batches, row_tokens; /* slots walked by every rank (a rank without items in one is idle); padded row length */
+  ciuic_array items;                  /* ciuic_batch_item, by rank, micro_batch, row, position */
+  uint32_t micro_batches, row_tokens; /* slots walked by every rank (a rank without items in one is
+                                         idle); padded row length */
   uint64_t samples, tokens;           /* of the whole world */
 } ciuic_batch_plan;
 
@@ -50,7 +52,8 @@ typedef struct ciuic_rank_report {
 
 typedef struct ciuic_batch_scheduler_vt {
   uint32_t struct_size, flags;
-  ciuic_status* (*plan)(ciuic_instance*, const ciuic_batch_request*, ciuic_batch_plan* out); /* [I] */
+  ciuic_status* (*plan)(ciuic_instance*, const ciuic_batch_request*,
+                        ciuic_batch_plan* out); /* [I] */
   /* [I] ciuic_rank_report; the same on all ranks. */
   ciuic_status* (*observe)(ciuic_instance*, uint64_t step, uint32_t attempt, ciuic_array reports);
 } ciuic_batch_scheduler_vt;

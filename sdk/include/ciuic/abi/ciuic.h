@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The whole ciuic plugin ABI. A plugin of one kind needs plugin.h, services.h and its kind's header. */
+ * The whole ciuic plugin ABI. A plugin of one kind needs plugin.h, services.h and its kind's
+ * header. */
 #ifndef CIUIC_ABI_CIUIC_H_
 #define CIUIC_ABI_CIUIC_H_
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A plugin: one exported symbol, which shows descriptors. Everything about a plugin that can be known without running it
- * (kind, name, versions, every option with type, default, range, unit and text) is in its descriptor.
+ * A plugin: one exported symbol, which shows descriptors. Everything about a plugin that can be
+ * known without running it (kind, name, versions, every option with type, default, range, unit and
+ * text) is in its descriptor.
  *
- * Life: query -> static checks -> validate -> create -> run -> quiesce -> state_save -> destroy. The library stays mapped. */
+ * Life: query -> static checks -> validate -> create -> run -> quiesce -> state_save -> destroy.
+ * The library stays mapped. */
 #ifndef CIUIC_ABI_PLUGIN_H_
 #define CIUIC_ABI_PLUGIN_H_
 
@@ -29,8 +31,9 @@ enum {
   CIUIC_OPTION_ALL_RANKS_EQUAL = 16
 };
 
-/* One option. The host turns TOML into a typed value, fills in the default, checks the range, and refuses unknown keys with the
- * nearest one. Strings end with NUL and live as long as the library. */
+/* One option. The host turns TOML into a typed value, fills in the default, checks the range, and
+ * refuses unknown keys with the nearest one. Strings end with NUL and live as long as the library.
+ */
 typedef struct ciuic_option_spec {
   uint32_t struct_size, flags, type, since_minor;
   const char *key, *doc, *unit, *deprecated;
@@ -55,7 +58,8 @@ typedef struct ciuic_create_args {
 } ciuic_create_args;
 
 typedef struct ciuic_descriptor {
-  uint32_t struct_size, flags, abi_major, abi_minor, min_host_minor, kind, state_schema, state_schema_min;
+  uint32_t struct_size, flags, abi_major, abi_minor, min_host_minor, kind, state_schema,
+      state_schema_min;
   const char *name, *version, *vendor, *license, *summary, *build;
   const char* const* features; /* NULL-terminated */
   ciuic_array options;         /* ciuic_option_spec */
@@ -66,16 +70,21 @@ typedef struct ciuic_descriptor {
   ciuic_status* (*create)(const ciuic_create_args*, ciuic_instance**);
   /* [M] Optional: no work, thread or callback left; next comes state_save, resume or destroy. */
   ciuic_status* (*quiesce)(ciuic_instance*, int64_t timeout_ns);
-  ciuic_status* (*resume)(ciuic_instance*); /* [M] optional: a swap was voted down: as before quiesce */
-  ciuic_status* (*set_option)(ciuic_instance*, const ciuic_option*); /* [M] optional: LIVE options, between steps */
-  ciuic_status* (*state_save)(ciuic_instance*, const ciuic_writer*); /* [M] optional, with state_load */
-  ciuic_status* (*state_load)(ciuic_instance*, const ciuic_reader*); /* [M] after a failure: load again or destroy */
-  void (*destroy)(ciuic_instance*);                                  /* [M] */
+  ciuic_status* (*resume)(
+      ciuic_instance*); /* [M] optional: a swap was voted down: as before quiesce */
+  ciuic_status* (*set_option)(ciuic_instance*,
+                              const ciuic_option*); /* [M] optional: LIVE options, between steps */
+  ciuic_status* (*state_save)(ciuic_instance*,
+                              const ciuic_writer*); /* [M] optional, with state_load */
+  ciuic_status* (*state_load)(ciuic_instance*,
+                              const ciuic_reader*); /* [M] after a failure: load again or destroy */
+  void (*destroy)(ciuic_instance*);                 /* [M] */
 } ciuic_descriptor;
 
-/* The one exported symbol. [Q]: no allocation, thread, environment or device access. Descriptor number `index` of the library;
- * NULL past the last, or for an ABI major that it cannot serve. */
-__attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(uint32_t abi_major, uint32_t index);
+/* The one exported symbol. [Q]: no allocation, thread, environment or device access. Descriptor
+ * number `index` of the library; NULL past the last, or for an ABI major that it cannot serve. */
+__attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(
+    uint32_t abi_major, uint32_t index);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Precision: which dtype where; the loss scale; casts and products of a format that the host's tensor library lacks.
+ * Precision: which dtype where; the loss scale; casts and products of a format that the host's
+ * tensor library lacks.
  *
- * hooks says beforehand which products a policy takes; an error from gemm is an error, never a reason to fall back. */
+ * hooks says beforehand which products a policy takes; an error from gemm is an error, never a
+ * reason to fall back. */
 #ifndef CIUIC_ABI_PRECISION_H_
 #define CIUIC_ABI_PRECISION_H_
 
@@ -37,7 +39,8 @@ typedef struct ciuic_cast {
 typedef struct ciuic_gemm {
   uint32_t struct_size, flags, module, pass;
   double alpha, beta;
-  const ciuic_tensor *a, *b, *out, *a_scale, *b_scale; /* scale NULL: not cast yet, the plugin casts */
+  const ciuic_tensor *a, *b, *out, *a_scale,
+      *b_scale; /* scale NULL: not cast yet, the plugin casts */
   /* NULL, or int64 [groups]: row ends of each expert in a (and in out, or in b for weights). */
   const ciuic_tensor* group_ends;
   uint64_t b_version; /* changes with b's values: a cast of b may be kept; 0: do not keep */
@@ -45,16 +48,20 @@ typedef struct ciuic_gemm {
 
 typedef struct ciuic_precision_vt {
   uint32_t struct_size, flags;
-  /* [Q] The dtype of a role in a module. Roles: VALUE, GRAD, REDUCE, MASTER, ACTIVATION, ... The module "model" stands for the
-   * residual stream. */
+  /* [Q] The dtype of a role in a module. Roles: VALUE, GRAD, REDUCE, MASTER, ACTIVATION, ... The
+   * module "model" stands for the residual stream. */
   ciuic_status* (*dtype_for)(ciuic_instance*, ciuic_str module, uint32_t role, ciuic_dtype*);
-  ciuic_status* (*attach)(ciuic_instance*, ciuic_array modules); /* [M] ciuic_module: ids for the calls below */
-  uint32_t (*hooks)(ciuic_instance*, uint32_t module, ciuic_device); /* [Q] bits 1 << CIUIC_GEMM_: passes it takes */
-  double (*loss_scale)(ciuic_instance*);                             /* [I] */
-  ciuic_status* (*update)(ciuic_instance*, uint64_t non_finite);     /* [I] once a step, same on all ranks */
-  ciuic_status* (*format)(ciuic_instance*, const ciuic_cast*, ciuic_format*);       /* [Q] optional; reads in's shape only */
-  ciuic_status* (*cast)(ciuic_instance*, const ciuic_cast*, const ciuic_stream*);   /* [I] optional */
-  ciuic_status* (*gemm)(ciuic_instance*, const ciuic_gemm*, const ciuic_stream*);   /* [I] optional */
+  ciuic_status* (*attach)(ciuic_instance*,
+                          ciuic_array modules); /* [M] ciuic_module: ids for the calls below */
+  uint32_t (*hooks)(ciuic_instance*, uint32_t module,
+                    ciuic_device);       /* [Q] bits 1 << CIUIC_GEMM_: passes it takes */
+  double (*loss_scale)(ciuic_instance*); /* [I] */
+  ciuic_status* (*update)(ciuic_instance*,
+                          uint64_t non_finite); /* [I] once a step, same on all ranks */
+  ciuic_status* (*format)(ciuic_instance*, const ciuic_cast*,
+                          ciuic_format*); /* [Q] optional; reads in's shape only */
+  ciuic_status* (*cast)(ciuic_instance*, const ciuic_cast*, const ciuic_stream*); /* [I] optional */
+  ciuic_status* (*gemm)(ciuic_instance*, const ciuic_gemm*, const ciuic_stream*); /* [I] optional */
 } ciuic_precision_vt;
 
 #ifdef __cplusplus

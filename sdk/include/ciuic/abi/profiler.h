@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Profiler: what happens to events and counters? Several may run at once. A profiler never blocks the step and never changes a
- * number of it. */
+ * Profiler: what happens to events and counters? Several may run at once. A profiler never blocks
+ * the step and never changes a number of it. */
 #ifndef CIUIC_ABI_PROFILER_H_
 #define CIUIC_ABI_PROFILER_H_
 
@@ -41,9 +41,10 @@ typedef struct ciuic_event {
 
 typedef struct ciuic_profiler_vt {
   uint32_t struct_size, flags;
-  uint64_t (*mask)(ciuic_instance*);                              /* [Q] bits 1 << CIUIC_CATEGORY_; re-read at each step */
-  void (*emit)(ciuic_instance*, ciuic_array events);              /* [A] ciuic_event; never blocks; must be cheap */
-  ciuic_status* (*flush)(ciuic_instance*, int64_t timeout_ns);    /* [I] */
+  uint64_t (*mask)(ciuic_instance*); /* [Q] bits 1 << CIUIC_CATEGORY_; re-read at each step */
+  void (*emit)(ciuic_instance*,
+               ciuic_array events); /* [A] ciuic_event; never blocks; must be cheap */
+  ciuic_status* (*flush)(ciuic_instance*, int64_t timeout_ns); /* [I] */
 } ciuic_profiler_vt;
 
 #ifdef __cplusplus

@@ -2,27 +2,28 @@
  *
  * ciuic plugin ABI, part 1: the rules, and the value types that every other header uses.
  *
- * The boundary is plain C. It includes <stddef.h> and <stdint.h> and nothing else, so a plugin may be built by another
- * compiler, with another standard library, or as C. Rules that hold wherever a comment does not say otherwise:
+ * The boundary is plain C. It includes <stddef.h> and <stdint.h> and nothing else, so a plugin may
+ * be built by another compiler, with another standard library, or as C. Rules that hold wherever a
+ * comment does not say otherwise:
  *
- *   sizes    A struct that starts with struct_size grows at its end only. It travels by pointer or inside a ciuic_array
- *            (which has a stride), never embedded by value. Whoever fills a struct sets struct_size to its own sizeof; whoever
- *            reads it asks CIUIC_HAS first for members newer than 0.1. Structs marked "frozen" never change. There is no
- *            padding anywhere, so sizeof is exact. Unknown flag bits are 0. Numbers are never reused.
- *   threads  Each function carries a class: [Q] pure, any thread, any time; [M] the host's control thread; [I] one call at a
- *            time per instance, from any thread; [A] at any time, concurrent with everything.
- *   in       Structs, shapes, counts and strings given to a call may be gone when it returns. Tensor *data* stays until the
- *            call's work is done.
- *   out      What an out-array or out-pointer shows belongs to the callee until the next call of that function on that
- *            instance. An out-struct is the caller's: it sets struct_size and zeroes the rest; the callee fills the members
- *            that the caller's struct_size says are there.
- *   work     Counted: the receiver owns one reference and releases it. *work = NULL means done already. A failed call
+ *   sizes    A struct that starts with struct_size grows at its end only. It travels by pointer or
+ * inside a ciuic_array (which has a stride), never embedded by value. Whoever fills a struct sets
+ * struct_size to its own sizeof; whoever reads it asks CIUIC_HAS first for members newer than 0.1.
+ * Structs marked "frozen" never change. There is no padding anywhere, so sizeof is exact. Unknown
+ * flag bits are 0. Numbers are never reused. threads  Each function carries a class: [Q] pure, any
+ * thread, any time; [M] the host's control thread; [I] one call at a time per instance, from any
+ * thread; [A] at any time, concurrent with everything. in       Structs, shapes, counts and strings
+ * given to a call may be gone when it returns. Tensor *data* stays until the call's work is done.
+ *   out      What an out-array or out-pointer shows belongs to the callee until the next call of
+ * that function on that instance. An out-struct is the caller's: it sets struct_size and zeroes the
+ * rest; the callee fills the members that the caller's struct_size says are there. work Counted:
+ * the receiver owns one reference and releases it. *work = NULL means done already. A failed call
  *            leaves no work behind.
- *   stream   NULL: host memory, inputs are ready at the call. Else inputs are ready in stream order, and outputs after
- *            work->wait or work->stream_wait.
- *   status   NULL means ok. A status is owned by its receiver, who frees it or returns it onward.
- *   units    Bytes, elements, nanoseconds of CLOCK_MONOTONIC. A timeout of 0 polls, < 0 has no limit.
- *   optional Functions marked so may be NULL or lie beyond struct_size (ask CIUIC_CAN). All others are required.
+ *   stream   NULL: host memory, inputs are ready at the call. Else inputs are ready in stream
+ * order, and outputs after work->wait or work->stream_wait. status   NULL means ok. A status is
+ * owned by its receiver, who frees it or returns it onward. units    Bytes, elements, nanoseconds
+ * of CLOCK_MONOTONIC. A timeout of 0 polls, < 0 has no limit. optional Functions marked so may be
+ * NULL or lie beyond struct_size (ask CIUIC_CAN). All others are required.
  *
  * Names: ciuic_x for types and functions, CIUIC_X for constants. Sizes assume LP64. */
 #ifndef CIUIC_ABI_TYPES_H_
@@ -35,13 +36,13 @@
 extern "C" {
 #endif
 
-/* Until 1.0, host and plugin must agree on both numbers. The SDK fills them in; an author never writes them. */
+/* Until 1.0, host and plugin must agree on both numbers. The SDK fills them in; an author never
+ * writes them. */
 #define CIUIC_ABI_MAJOR 0u
 #define CIUIC_ABI_MINOR 1u
 
 /* May the reader of *p touch member m? And, for optional functions: is it there? */
-#define CIUIC_HAS(p, m) \
-  ((p)->struct_size >= offsetof(__typeof__(*(p)), m) + sizeof((p)->m))
+#define CIUIC_HAS(p, m) ((p)->struct_size >= offsetof(__typeof__(*(p)), m) + sizeof((p)->m))
 #define CIUIC_CAN(p, m) (CIUIC_HAS(p, m) && (p)->m)
 
 /* Status codes: the numbers of absl's StatusCode. EXHAUSTED is out of memory or out of space. */
@@ -74,9 +75,10 @@ enum {
   CIUIC_KIND_OPTIMIZER = 7
 };
 
-/* Option and field types. SIZE is bytes ("64MiB"), DURATION nanoseconds ("30s"), COUNT a number with a decimal suffix
- * ("2B"); all three arrive as i. ENUM arrives as s, one of the choices. Lists arrive as a ciuic_array of int64_t, double or
- * ciuic_str. BOOL arrives as i, 0 or 1. */
+/* Option and field types. SIZE is bytes ("64MiB"), DURATION nanoseconds ("30s"), COUNT a number
+ * with a decimal suffix
+ * ("2B"); all three arrive as i. ENUM arrives as s, one of the choices. Lists arrive as a
+ * ciuic_array of int64_t, double or ciuic_str. BOOL arrives as i, 0 or 1. */
 enum {
   CIUIC_TYPE_BOOL = 1,
   CIUIC_TYPE_I64 = 2,
@@ -91,7 +93,13 @@ enum {
   CIUIC_TYPE_LIST_F64 = 11
 };
 
-enum { CIUIC_LOG_TRACE = 0, CIUIC_LOG_DEBUG = 1, CIUIC_LOG_INFO = 2, CIUIC_LOG_WARN = 3, CIUIC_LOG_ERROR = 4 };
+enum {
+  CIUIC_LOG_TRACE = 0,
+  CIUIC_LOG_DEBUG = 1,
+  CIUIC_LOG_INFO = 2,
+  CIUIC_LOG_WARN = 3,
+  CIUIC_LOG_ERROR = 4
+};
 
 /* Roles of a tensor: one list for sharding, precision and state keys. */
 enum {
@@ -107,8 +115,9 @@ enum {
 
 typedef struct ciuic_status ciuic_status;     /* made and freed by the host */
 typedef struct ciuic_instance ciuic_instance; /* owned by the plugin */
-typedef struct ciuic_archive ciuic_archive;   /* a checkpoint being written or read; owned by the plugin */
-typedef struct ciuic_file ciuic_file;         /* owned by the host */
+typedef struct ciuic_archive
+    ciuic_archive;                    /* a checkpoint being written or read; owned by the plugin */
+typedef struct ciuic_file ciuic_file; /* owned by the host */
 
 /* Frozen. UTF-8, no terminator; data may be NULL when size is 0. */
 typedef struct ciuic_str {
@@ -116,7 +125,8 @@ typedef struct ciuic_str {
   size_t size;
 } ciuic_str;
 
-/* Frozen. Element i lies at (const char*)base + i * stride; its type stands in a comment at each use. */
+/* Frozen. Element i lies at (const char*)base + i * stride; its type stands in a comment at each
+ * use. */
 typedef struct ciuic_array {
   const void* base;
   uint32_t count, stride;
@@ -143,7 +153,8 @@ enum {
   CIUIC_DTYPE_FLOAT8_E5M2 = 12
 };
 
-/* Frozen. Layout of DLPack's DLTensor. Strides are in elements and always set; a tensor without elements has data NULL. */
+/* Frozen. Layout of DLPack's DLTensor. Strides are in elements and always set; a tensor without
+ * elements has data NULL. */
 typedef struct ciuic_dl {
   void* data;
   ciuic_device device;
@@ -161,7 +172,8 @@ typedef struct ciuic_tensor {
 } ciuic_tensor;
 enum {
   CIUIC_TENSOR_READ_ONLY = 1,
-  CIUIC_TENSOR_STABLE = 2 /* unchanged until the owner's next step, load or destroy: a writer need not copy it */
+  CIUIC_TENSOR_STABLE =
+      2 /* unchanged until the owner's next step, load or destroy: a writer need not copy it */
 };
 
 typedef struct ciuic_stream {
@@ -185,9 +197,10 @@ typedef struct ciuic_field {
   uint32_t type, reserved;
 } ciuic_field;
 
-/* Which elements of a global tensor a local one holds: in row-major order, the elements begin, begin + 1, ... of the box of
- * extent `box` at `offset`. A whole box has begin 0; a flat shard of a model-parallel piece is a range inside its box. This
- * fits every layout in use, so any world size can read what any other wrote. All three arrays have ndim elements. */
+/* Which elements of a global tensor a local one holds: in row-major order, the elements begin,
+ * begin + 1, ... of the box of extent `box` at `offset`. A whole box has begin 0; a flat shard of a
+ * model-parallel piece is a range inside its box. This fits every layout in use, so any world size
+ * can read what any other wrote. All three arrays have ndim elements. */
 typedef struct ciuic_place {
   uint32_t struct_size, flags;
   int32_t ndim;

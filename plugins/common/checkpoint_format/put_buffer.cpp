@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "format/put_buffer.h"
+#include "checkpoint_format/put_buffer.h"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 #include <ciuic/view.hpp>
 
-#include "format/files.h"
-#include "format/flat_range.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/files.h"
+#include "checkpoint_format/flat_range.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::checkpoint {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "format/strict_json.h"
+#include "checkpoint_format/strict_json.h"
 
 #include <set>
 #include <vector>
 
 #include <ciuic/error.hpp>
 
-#include "format/tensor_types.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::checkpoint {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "format/flat_range.h"
+#include "checkpoint_format/flat_range.h"
 
 #include <string>
 
 #include <ciuic/error.hpp>
 #include <ciuic/view.hpp>
 
-#include "format/tensor_types.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::checkpoint {
 namespace {

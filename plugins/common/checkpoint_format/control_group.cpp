@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "format/control_group.h"
+#include "checkpoint_format/control_group.h"
 
 #include <algorithm>
 #include <array>

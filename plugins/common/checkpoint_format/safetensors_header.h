@@ -16,7 +16,7 @@
 
 #include <ciuic/abi/types.h>
 
-#include "format/files.h"
+#include "checkpoint_format/files.h"
 
 namespace ciuic::plugins::checkpoint {
 

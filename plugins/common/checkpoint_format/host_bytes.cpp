@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "format/host_bytes.h"
+#include "checkpoint_format/host_bytes.h"
 
 #include <cstring>
 #include <string>

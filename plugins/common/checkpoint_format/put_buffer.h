@@ -17,7 +17,7 @@
 #include <ciuic/abi/checkpoint.h>
 #include <ciuic/error.hpp>
 
-#include "format/host_bytes.h"
+#include "checkpoint_format/host_bytes.h"
 
 namespace ciuic::plugins::checkpoint {
 

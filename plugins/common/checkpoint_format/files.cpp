@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "format/files.h"
+#include "checkpoint_format/files.h"
 
 #include <algorithm>
 
 #include <ciuic/error.hpp>
 
-#include "format/tensor_types.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::checkpoint {
 namespace {

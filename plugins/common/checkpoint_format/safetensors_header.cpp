@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "format/safetensors_header.h"
+#include "checkpoint_format/safetensors_header.h"
 
 #include <algorithm>
 #include <set>
@@ -8,8 +8,8 @@
 
 #include <ciuic/error.hpp>
 
-#include "format/strict_json.h"
-#include "format/tensor_types.h"
+#include "checkpoint_format/strict_json.h"
+#include "checkpoint_format/tensor_types.h"
 
 namespace ciuic::plugins::checkpoint {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "format/tensor_types.h"
+#include "checkpoint_format/tensor_types.h"
 
 #include <array>
 #include <limits>
