@@ -24,6 +24,8 @@ add_library(ciuic_flags INTERFACE)
 add_library(ciuic::flags ALIAS ciuic_flags)
 target_compile_options(ciuic_flags INTERFACE
   -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual> -Wno-psabi
+  # False alarms of GCC 12 on std::string and std::optional at -O3 (GCC bugs 105651, 105562).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
   $<$<BOOL:${CIUIC_WERROR}>:-Werror> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 if(CIUIC_SANITIZE)
   target_compile_options(ciuic_flags INTERFACE -fsanitize=${CIUIC_SANITIZE} -fno-omit-frame-pointer)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The "ciuic.comm" service: the groups of the process mesh by name. There is one axis now, data:
-// "world", "data", "expert_data" and "control" are the same ranks, and "model" is this rank alone.
+// "world", "data", "expert_data" and "control" are the same ranks.
 #pragma once
 
 #include <memory>

@@ -34,10 +34,7 @@ std::string full_name(const ciuic_descriptor& d) {
 ExitCode create_exit_code(const ciuic_descriptor& d, int32_t code) {
   const bool rendezvous =
       d.kind == CIUIC_KIND_COMMUNICATOR && (code == CIUIC_UNAVAILABLE || code == CIUIC_DEADLINE);
-  if (rendezvous) {
-    return ExitCode::Environment;
-  }
-  return code == CIUIC_INVALID ? ExitCode::Usage : ExitCode::Plugin;
+  return rendezvous ? ExitCode::Environment : ExitCode::Plugin;
 }
 
 }  // namespace

@@ -29,8 +29,7 @@ struct Placement {
 
 class Instance {
  public:
-  /// Throws Failure when create fails: Usage for INVALID, Environment for a rendezvous that failed,
-  /// else Plugin.
+  /// Throws Failure when create fails: Environment for a rendezvous that failed, else Plugin.
   Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
            const PluginOptions& options, const Placement& placement);
   /// Takes over an instance that a plugin made itself (a communicator's split).

@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "core/parallel/collective.h"
+#include "core/train/archive_model.h"
 #include "core/train/model_files.h"
 #include "core/train/tensor_bridge.h"
 
@@ -122,7 +123,7 @@ void Checkpointing::put_all(const Archive& archive, const std::string& train_jso
   archive.put_blob("train.json", train_json);
 }
 
-double Checkpointing::save(const TrainState& state, uint64_t epoch) {
+void Checkpointing::save(const TrainState& state, uint64_t epoch) {
   const auto begin = std::chrono::steady_clock::now();
   const Span span(session_.events(), CIUIC_CATEGORY_CHECKPOINT, "save", state.step);
   const std::string uri = folder_.checkpoint_of_step(state.step);
@@ -151,7 +152,6 @@ double Checkpointing::save(const TrainState& state, uint64_t epoch) {
   last_save_ = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(last_save_ - begin).count();
   session_.log().debug("saved " + uri + " in " + std::to_string(seconds) + " s");
-  return seconds;
 }
 
 void Checkpointing::tidy(const std::string& newest, uint64_t epoch, uint64_t step) const {

@@ -22,8 +22,8 @@ class Checkpointing {
   Checkpointing(Session& session, const RunFolder& folder);
 
   /// Collective. Then points `latest` (and the tag) at it and removes what checkpoint.keep does not
-  /// keep. Returns seconds.
-  double save(const TrainState& state, uint64_t epoch);
+  /// keep.
+  void save(const TrainState& state, uint64_t epoch);
 
   /// Is a save due after this step? By steps and epochs alike on every rank; by time on rank 0,
   /// whose word counts.

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
+#include "core/train/archive_model.h"
 #include "core/train/model_files.h"
 #include "core/train/run_folder.h"
 

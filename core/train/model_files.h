@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Is what an archive holds this model? Compared field by field and tensor by tensor, and all
-// differences are said at once.
+// Do an archive's tensors fit a model? All differences are said at once.
 #pragma once
 
 #include <string>
@@ -10,12 +9,6 @@
 #include "core/train/state_io.h"
 
 namespace ciuic::core {
-
-/// The archive's config.json. Throws Failure (Storage) when there is none or it cannot be read.
-ModelConfig model_of(const Archive& archive);
-
-/// Throws Failure (Storage) that lists the fields in which the archive's model differs.
-void check_same_model(const Archive& archive, const ModelConfig& expected);
 
 /// Throws Failure (Storage) that lists every tensor that is missing, has another shape, or belongs
 /// to no parameter.

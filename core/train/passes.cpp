@@ -58,7 +58,7 @@ PassResult Passes::backward(const MicroBatch& batch, at::Tensor hidden, uint32_t
 }
 
 void Passes::walk_idle(uint32_t index, bool is_last) {
-  const uint32_t flags = CIUIC_USE_IDLE | (is_last ? CIUIC_USE_LAST_GRAD : 0u);
+  const uint32_t flags = CIUIC_USE_IDLE | (is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u);
   for (int64_t u = 0; u < model_.head_unit(); ++u) {
     const BoundUnit unit = binder_.bind(u, CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
   }
@@ -81,7 +81,7 @@ PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last, 
   seconds.forward += seconds_since(begin);
   begin = Clock::now();
   const PassResult result =
-      backward(batch, std::move(hidden), index, is_last ? CIUIC_USE_LAST_GRAD : 0u, seed, tapes);
+      backward(batch, std::move(hidden), index, is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u, seed, tapes);
   seconds.backward += seconds_since(begin);
   return result;
 }

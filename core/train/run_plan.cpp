@@ -7,9 +7,32 @@
 #include "core/model/parameter_specs.h"
 #include "core/plugin/archive_opener.h"
 #include "core/plugin/kind.h"
+#include "core/train/archive_model.h"
 
 namespace ciuic::core {
 namespace {
+
+/// The model that [model] asks for: a preset or a folder's config.json, with overrides. False when
+/// there were problems, which are appended. Throws Failure (Storage) when the folder cannot be read.
+bool resolve_model(const RunConfig& config, const Catalog& catalog, Log& log,
+                   std::vector<Problem>& problems, ModelConfig& model) {
+  const size_t before = problems.size();
+  if (!config.model.preset.empty()) {
+    try {
+      model = preset(config.model.preset);
+    } catch (const Error& e) {
+      problems.push_back(problem_at(config.where("model.preset"), e.what()));
+    }
+  } else if (!config.model.from.empty()) {
+    model = model_of(*ArchiveOpener(catalog, log).open(config.model.from));
+  }
+  for (const Entry& entry : config.model.overrides) {
+    if (const auto problem = model.set(entry.key, model_value(entry.node))) {
+      problems.push_back(problem_at(entry.node.where, *problem));
+    }
+  }
+  return problems.size() == before;
+}
 
 void find_plugins(RunPlan& plan, int world, Log& log, std::vector<Problem>& problems) {
   Placement placement;
@@ -47,11 +70,21 @@ void find_plugins(RunPlan& plan, int world, Log& log, std::vector<Problem>& prob
   }
 }
 
+/// A problem names its field ("model.hidden_size: ..."): if that was overridden, it is said there.
+Where place_of(const std::string& problem, const RunConfig& config, const Where& otherwise) {
+  for (const Entry& entry : config.model.overrides) {
+    if (problem.find(entry.key) != std::string::npos) {
+      return entry.node.where;
+    }
+  }
+  return otherwise;
+}
+
 void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
   const RunConfig& config = plan.config;
   const Where where = config.where(config.model.from.empty() ? "model.preset" : "model.from");
   for (const std::string& problem : core::problems(plan.model)) {
-    problems.push_back(problem_at(where, problem));
+    problems.push_back(problem_at(place_of(problem, config, where), problem));
   }
   if (config.data.tokenizer == "bytes" && plan.model.vocab_size < 259) {
     problems.push_back(
@@ -126,55 +159,26 @@ Failure configuration_failure(const std::vector<Problem>& problems) {
   return failure;
 }
 
-ModelConfig resolve_model(const RunConfig& config, const Catalog& catalog, Log& log) {
-  std::vector<Problem> problems;
-  ModelConfig model;
-  if (!config.model.preset.empty()) {
-    try {
-      model = preset(config.model.preset);
-    } catch (const std::exception& e) {
-      problems.push_back(problem_at(config.where("model.preset"), e.what()));
-    }
-  } else if (!config.model.from.empty()) {
-    const OpenArchive archive = ArchiveOpener(catalog, log).open(config.model.from);
-    const std::optional<std::string> text = archive->get_blob("config.json");
-    if (!text) {
-      throw Failure(ExitCode::Storage, "model.from has no config.json", "",
-                    {{"file", config.model.from}});
-    }
-    try {
-      model = from_json(nlohmann::json::parse(*text), config.model.from + "/config.json");
-    } catch (const std::exception& e) {
-      throw Failure(ExitCode::Storage, e.what(), "", {{"file", config.model.from}});
-    }
-  }
-  for (const Entry& entry : config.model.overrides) {
-    if (const auto problem = model.set(entry.key, model_value(entry.node))) {
-      problems.push_back(problem_at(entry.node.where, *problem));
-    }
-  }
-  if (!problems.empty()) {
-    throw configuration_failure(problems);
-  }
-  return model;
-}
-
 RunPlan make_plan(const PlanRequest& request, Log& log) {
   const std::vector<ModelField> fields = model_fields();
   Loaded loaded = load_config(request.file, request.overrides, fields);
-  if (!loaded.ok()) {
-    throw configuration_failure(loaded.problems);
-  }
+  std::vector<Problem> problems = std::move(loaded.problems);
   RunPlan plan;
   plan.config = std::move(loaded.config);
-  plan.catalog = Catalog(Catalog::search_path(plan.config.plugins.path));
-  plan.model = resolve_model(plan.config, plan.catalog, log);
-  plan.parts.model_fields = model_entries(plan.model);
-
-  std::vector<Problem> problems;
-  check_model(plan, problems);
   const int world = request.world > 0 ? request.world : static_cast<int>(plan.config.run.ranks);
-  find_plugins(plan, world, log, problems);
+  try {
+    plan.catalog = Catalog(Catalog::search_path(plan.config.plugins.path));
+    if (resolve_model(plan.config, plan.catalog, log, problems, plan.model)) {
+      check_model(plan, problems);
+    }
+    plan.parts.model_fields = model_entries(plan.model);
+    find_plugins(plan, world, log, problems);
+  } catch (const Failure&) {
+    // A missing plugin or an unreadable model is the answer only when the file itself is right: a wrong key may be why.
+    if (problems.empty()) {
+      throw;
+    }
+  }
   if (!problems.empty()) {
     sort_by_place(problems);
     throw configuration_failure(problems);

@@ -52,9 +52,6 @@ struct PlanRequest {
 /// refused; Storage when `model.from` cannot be read.
 RunPlan make_plan(const PlanRequest& request, Log& log);
 
-/// The model that [model] asks for: a preset or a folder's config.json, with overrides.
-ModelConfig resolve_model(const RunConfig& config, const Catalog& catalog, Log& log);
-
 /// The fields that [model] may override, for the schema.
 std::vector<ModelField> model_fields();
 

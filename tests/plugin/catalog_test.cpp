@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Broken{"other_abi", "plugin ABI 0.99, this host has 0.1"},
                       Broken{"missing_function", "is missing, and it is required"},
                       Broken{"undefined_symbol", "ciuic_test_defined_nowhere"}),
-    [](const auto& info) { return info.param.file; });
+    [](const auto& broken) { return broken.param.file; });
 
 TEST(Catalog, TextFileIsRefused) {
   const TemporaryFolder folder;

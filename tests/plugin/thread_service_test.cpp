@@ -31,9 +31,9 @@ TEST_F(ThreadServiceTest, ParallelCoversTheRangeOnce) {
   std::array<int, 100> seen{};
   ASSERT_EQ(table.parallel(
                 table.ctx, 100, 10,
-                [](void* context, int64_t begin, int64_t end) {
+                [](void* counts, int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
-                    ++static_cast<int*>(context)[i];
+                    ++static_cast<int*>(counts)[i];
                   }
                 },
                 seen.data()),
@@ -51,8 +51,8 @@ TEST_F(ThreadServiceTest, StartedThreadsBlockSignalsAndReportTheirStatus) {
   ciuic_work* raw = nullptr;
   ASSERT_EQ(table.start(
                 table.ctx, to_str("worker"),
-                [](void* context) -> ciuic_status* {
-                  auto* s = static_cast<Seen*>(context);
+                [](void* out) -> ciuic_status* {
+                  auto* s = static_cast<Seen*>(out);
                   sigset_t mask;
                   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
                   s->blocks = sigismember(&mask, SIGTERM) == 1;

@@ -86,7 +86,7 @@ TEST_F(Monitor, LogsALineEverySoManySteps) {
     step(monitor, s);
   }
   ASSERT_EQ(lines(), 2U);
-  EXPECT_THAT(last_line(), HasSubstr("monitor: step 6 rss="));
+  EXPECT_THAT(last_line(), HasSubstr("step 6 rss="));
   EXPECT_THAT(last_line(), HasSubstr("MiB cpu="));
   monitor.check(monitor.table<ciuic_profiler_vt>().flush(monitor.self(), 0));
   ASSERT_EQ(lines(), 3U) << "flush writes the rest";

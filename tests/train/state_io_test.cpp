@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/plugin/archive_opener.h"
+#include "core/train/archive_model.h"
 #include "core/train/model_files.h"
 #include "core/train/tensor_bridge.h"
 #include "tests/train/temporary_folder.h"

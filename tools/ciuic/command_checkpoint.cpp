@@ -43,9 +43,8 @@ int list(const core::ArchiveOpener& opener, const std::string& path) {
   for (const auto& [step, checkpoint] : checkpoints) {
     const core::OpenArchive archive = opener.open(checkpoint);
     const auto entries = archive->list();
-    std::printf("step %8llu  %6zu entries  %12s  %s\n", static_cast<unsigned long long>(step),
-                entries.size(),
-                core::format_size(static_cast<int64_t>(total_bytes(entries))).c_str(),
+    std::printf("step %8llu  %6zu entries  %9.1f MiB  %s\n", static_cast<unsigned long long>(step),
+                entries.size(), static_cast<double>(total_bytes(entries)) / (1 << 20),
                 checkpoint.c_str());
   }
   if (!checkpoints.empty()) {

@@ -69,6 +69,12 @@ void check_ranks_against(const core::RankIdentity& id,
   }
 }
 
+void check_ranks_value(int ranks, const CommandLine& line) {
+  if (ranks < 1) {
+    throw line.usage_failure("--ranks: got " + std::to_string(ranks) + ", expected 1 or more");
+  }
+}
+
 int start_ranks(const core::RunConfig& config, Arguments arguments, bool afresh, bool is_quiet) {
   const core::RunFolder folder = core::RunFolder::claim(config.run.output, afresh);
   if (!folder.moved_to().empty() && !is_quiet) {
@@ -106,8 +112,12 @@ int train(const Arguments& given) {
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   std::vector<std::string> overrides = get_all(*values, "set");
   const std::vector<core::ModelField> fields = core::model_fields();
+  if (values->count("ranks") != 0) {
+    check_ranks_value((*values)["ranks"].as<int>(), line);
+  }
   core::Loaded loaded = core::load_config(file, overrides, fields);
   if (!loaded.ok()) {
+    check_run({file, overrides, 0}, log);  // says these problems, and those of plugins and model with them
     throw core::configuration_failure(loaded.problems);
   }
   const auto id = core::rank_from_environment(loaded.config.run.rendezvous);

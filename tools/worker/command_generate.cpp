@@ -109,7 +109,7 @@ int generate(const Arguments& arguments) {
       "prompt", po::value<std::string>()->default_value("")->value_name("TEXT"),
       "What to continue")("max-tokens", po::value<int>()->default_value(200)->value_name("N"),
                           "How many tokens at the most")(
-      "temperature", po::value<double>()->default_value(0.8)->value_name("T"),
+      "temperature", po::value<double>()->default_value(0.8, "0.8")->value_name("T"),
       "0: always the most likely token")(
       "seed", po::value<uint64_t>()->default_value(1234)->value_name("N"), "Of the sampling")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),

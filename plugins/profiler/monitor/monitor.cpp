@@ -4,7 +4,7 @@
 // memory and processor time, puts them into the step's metrics line, and every so often logs one
 // line that says where the time went:
 //
-//   monitor: step 50 rss=812MiB cpu=187% data=1% forward=31% backward=58% optimizer=6%
+//   step 50 rss=812MiB cpu=187% data=1% forward=31% backward=58% optimizer=6%
 //   communication=9% checkpoint=0%
 //
 // Percentages are of the wall time since the last line; communication overlaps the others. cpu: 100
@@ -132,7 +132,7 @@ class Monitor final : public Profiler {
   void write_line(const Sample& now) noexcept {
     const double wall_ns = (now.seconds - last_line_.seconds) * 1e9;
     char text[512];
-    int size = std::snprintf(text, sizeof(text), "monitor: step %llu rss=%lldMiB cpu=%.0f%%",
+    int size = std::snprintf(text, sizeof(text), "step %llu rss=%lldMiB cpu=%.0f%%",
                              static_cast<unsigned long long>(step_),
                              static_cast<long long>(now.use.rss_bytes >> 20),
                              cpu_percent(last_line_, now));
