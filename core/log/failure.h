@@ -62,6 +62,9 @@ class Failure : public std::runtime_error {
   std::vector<std::string> details_;
 };
 
+/// Any exception as the Failure that it stands for: out of memory, or a bug of ours.
+Failure to_failure(const std::exception& exception);
+
 /// The details, one a line, and then the last line: `ciuic: error: <what>: rank=... step=...;
 /// <remedy>`.
 std::string format(const Failure& failure);

@@ -4,8 +4,9 @@
 // Multi-head latent attention (MLA): queries and keys/values are projected through small latents.
 //
 //   q    = q_b(norm(q_a(x)))                 per head [nope | rope]
-//   c, r = split(kv_a(x));  kv = kv_b(norm(c))  per head [k_nope | v];  k = [k_nope | rope(r)], r
-//   shared by all heads y    = residual + o(softmax(q k^T / sqrt(dqk), causal) v)
+//   c, r = split(kv_a(x));  kv = kv_b(norm(c))  per head [k_nope | v]
+//   k    = [k_nope | rope(r)]                   r is shared by all heads
+//   y    = residual + o(softmax(q k^T / sqrt(dqk), causal) v)
 //
 // Source: DeepSeek-V2, arXiv:2405.04434, section 2.1.3 and appendix C.
 // Shapes: B batch, T tokens, N = B*T, D hidden, H heads, Q query latent, C key/value latent.

@@ -10,8 +10,8 @@
 //
 //   unit 0       embed            -> hidden [B, T, D]
 //   unit 1..L    forward/backward    hidden -> hidden
-//   unit L+1     head_loss*          hidden -> loss (final norm, head, cross entropy; never all
-//   logits at once)
+//   unit L+1     head_loss*          hidden -> loss (final norm, head, cross entropy;
+//                                    never all logits at once)
 //
 // Numerics follow transformers' DeepseekV3ForCausalLM; see docs/numerics.md.
 // Threads: one call at a time per model. Same inputs and thread count give the same bits.

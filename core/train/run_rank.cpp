@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/run_rank.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -115,6 +117,56 @@ std::vector<double> own_peak(const RankIdentity& identity) {
   return peaks;
 }
 
+/// The failure with what the last line says of this rank: who, where, when.
+Failure located(const std::exception& e, const RankIdentity& id, uint64_t step) {
+  char host[256] = "unknown";
+  gethostname(host, sizeof(host) - 1);
+  Failure failure = to_failure(e);
+  failure.with("rank", std::to_string(id.rank)).with("host", host);
+  if (step > 0) {
+    failure.with("step", std::to_string(step));
+  }
+  return failure;
+}
+
+/// What rank 0 finds in the folder and everybody must know.
+struct Beginning {
+  std::optional<std::string> checkpoint;
+  uint64_t attempt = 1;
+};
+
+Beginning agree_on_beginning(const RankOptions& options, const RunPlan& plan,
+                             const RunFolder& folder, Rendezvous& rendezvous,
+                             const ArchiveOpener& opener, const MetricsFile* metrics, Log& log) {
+  std::string checkpoint;
+  uint64_t attempt = 1;
+  if (metrics != nullptr) {
+    for (const std::string& warning : plan.warnings) {
+      log.warn(warning);
+    }
+    for (const std::string& path : sweep_unfinished(folder)) {
+      log.info("removed an unfinished checkpoint: " + path);
+    }
+    checkpoint = choose_checkpoint(options, folder, opener, log);
+    attempt = metrics->attempt();
+    replace_file(folder.resolved_config(), plan.resolved());
+  }
+  const auto timeout = plan.config.communicator.timeout;
+  checkpoint = share(rendezvous, options, "checkpoint", checkpoint, timeout);
+  attempt = std::stoull(share(rendezvous, options, "attempt", std::to_string(attempt), timeout));
+  return {checkpoint.empty() ? std::nullopt : std::optional(checkpoint), attempt};
+}
+
+TrainState load(Session& session, const Beginning& beginning, const ArchiveOpener& opener) {
+  TrainState start = load_training_state(session, beginning.checkpoint, opener);
+  if (beginning.checkpoint && session.is_first()) {
+    session.log().info("going on from " + *beginning.checkpoint + " (step " +
+                       std::to_string(start.step) + ")");
+    warn_of_changes(start, session.plan(), session.log());
+  }
+  return start;
+}
+
 }  // namespace
 
 ExitCode run_rank(const RankOptions& options, Log& log) {
@@ -133,59 +185,44 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
                                ? RunFolder::claim(plan.config.run.output, options.resume == "none")
                                : RunFolder::join(plan.config.run.output);
   const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
+  if (claims) {
+    log.info("run folder: " + folder.path());
+  }
   // Rank 0 has the folder by now, whoever made it.
   log.open_file(folder.log_of_rank(id.rank));
   log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
             std::to_string(threads) + " threads, " +
             rendezvous->members()[static_cast<size_t>(id.rank)]);
 
-  std::optional<MetricsFile> metrics;
-  const ArchiveOpener opener(plan.catalog, log);
-  std::string checkpoint;
-  uint64_t attempt = 1;
+  std::optional<MetricsFile> file;
   if (id.rank == 0) {
-    for (const std::string& warning : plan.warnings) {
-      log.warn(warning);
-    }
-    for (const std::string& path : sweep_unfinished(folder)) {
-      log.info("removed an unfinished checkpoint: " + path);
-    }
-    checkpoint = choose_checkpoint(options, folder, opener, log);
-    metrics.emplace(folder.metrics());
-    attempt = metrics->attempt();
-    replace_file(folder.resolved_config(), plan.resolved());
+    file.emplace(folder.metrics());
   }
-  const auto timeout = plan.config.communicator.timeout;
-  checkpoint = share(*rendezvous, options, "checkpoint", checkpoint, timeout);
-  attempt = std::stoull(share(*rendezvous, options, "attempt", std::to_string(attempt), timeout));
-
-  Session session(plan, id, *rendezvous, threads, log);
+  MetricsFile* metrics = file ? &*file : nullptr;
+  const ArchiveOpener opener(plan.catalog, log);
+  std::optional<Session> session;
+  std::optional<Trainer> trainer;
   try {
-    const std::optional<std::string> from =
-        checkpoint.empty() ? std::nullopt : std::optional(checkpoint);
-    TrainState start = load_training_state(session, from, opener);
-    if (from && id.rank == 0) {
-      log.info("going on from " + checkpoint + " (step " + std::to_string(start.step) + ")");
-      warn_of_changes(start, plan, log);
-    }
-    Trainer trainer(session, folder, metrics ? &*metrics : nullptr, attempt, std::move(start),
-                    {options.is_quiet, options.steps_on_lines});
-    const ExitCode code = trainer.run();
-    write_end(metrics ? &*metrics : nullptr, static_cast<int>(code), begin,
-              gather_peaks(session.control()));
-    if (id.rank == 0 && !options.is_quiet) {
-      log.info("the run's folder is " + folder.path());
-    }
+    const Beginning beginning =
+        agree_on_beginning(options, plan, folder, *rendezvous, opener, metrics, log);
+    session.emplace(plan, id, *rendezvous, threads, log);
+    trainer.emplace(*session, folder, metrics, beginning.attempt, load(*session, beginning, opener),
+                    TrainerOptions{options.is_quiet, options.steps_on_lines});
+    const ExitCode code = trainer->run();
+    write_end(metrics, static_cast<int>(code), begin, gather_peaks(session->control()));
     return code;
-  } catch (const Failure& failure) {
-    session.control().plugin().abort(CIUIC_ABORTED);
+  } catch (const std::exception& e) {
+    const Failure failure = located(e, id, trainer ? trainer->state().step : 0);
+    log.debug(format(failure));
+    if (session) {
+      session->control().plugin().abort(CIUIC_ABORTED);
+    }
     try {
-      write_end(metrics ? &*metrics : nullptr, static_cast<int>(failure.code()), begin,
-                own_peak(id));
+      write_end(metrics, static_cast<int>(failure.code()), begin, own_peak(id));
     } catch (const Failure& second) {
       log.warn(second.what());  // a full disk has no room for the end line either
     }
-    throw;
+    throw failure;
   }
 }
 

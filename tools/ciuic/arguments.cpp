@@ -2,10 +2,7 @@
 #include "tools/ciuic/arguments.h"
 
 #include <cstdlib>
-#include <new>
 #include <unistd.h>
-
-#include <ciuic/error.hpp>
 
 namespace ciuic::tools {
 
@@ -108,28 +105,14 @@ std::vector<std::string> get_all(const po::variables_map& values, const std::str
 
 int run_command(const std::function<int()>& command,
                 const std::function<void(const std::string&)>& show) {
-  using core::ExitCode;
-  using core::Failure;
   try {
     return command();
-  } catch (const Failure& failure) {
-    if (failure.code() != ExitCode::Stopped) {
+  } catch (const std::exception& e) {
+    const core::Failure failure = core::to_failure(e);
+    if (failure.code() != core::ExitCode::Stopped) {
       show(format(failure));
     }
     return static_cast<int>(failure.code());
-  } catch (const std::bad_alloc&) {
-    show(format(
-        Failure(ExitCode::OutOfMemory, "out of memory", "use fewer or shorter micro_sequences")));
-    return static_cast<int>(ExitCode::OutOfMemory);
-  } catch (const std::exception& e) {
-    const std::string what = e.what();
-    const bool is_memory =
-        what.find("allocate memory") != std::string::npos;  // LibTorch's allocator
-    const ExitCode code = is_memory ? ExitCode::OutOfMemory : ExitCode::Internal;
-    show(format(
-        Failure(code, is_memory ? "out of memory: " + what : what,
-                is_memory ? "use fewer or shorter micro_sequences" : "this is a bug in ciuic")));
-    return static_cast<int>(code);
   }
 }
 

@@ -3,11 +3,12 @@
 // Collectives of the contract as operations of Gloo. All formulas about who sends what are here:
 //
 //   all-reduce      large: Gloo's ring, in place; 16-bit floats travel as fp32, float MIN and MAX
-//   as integer keys.
-//                   small, or TREE: everybody gets everything, and reduces in tree order.
+//                   as integer keys. Small, or TREE: everybody gets everything, and reduces in tree
+//                   order.
 //   reduce-scatter  an exchange of parts, reduced locally in tree order: half of what Gloo's own
-//   (an all-reduce) sends. all-gather      small: an exchange; large: one broadcast from each rank,
-//   without copies. broadcast, barrier  Gloo's.
+//                   (an all-reduce) sends.
+//   all-gather      small: an exchange; large: one broadcast from each rank, without copies.
+//   broadcast, barrier  Gloo's.
 #pragma once
 
 #include <ciuic/abi/communicator.h>

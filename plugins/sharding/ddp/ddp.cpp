@@ -4,10 +4,12 @@
 // runs (PyTorch Distributed, arXiv:2006.15704). The reference that other strategies are compared
 // with.
 //
-//   setup         parameters.h: values, masters, optimizer state;  gradients.h: flat buckets
+//   setup         parameters.h: values, masters, optimizer state; gradients.h: flat buckets
 //   bind          views of both; the first use of a gradient in a step overwrites it, so nothing is
-//   zeroed grad_ready    the last one of a bucket's units starts the bucket's all-reduce grad_stats
-//   one global norm, equal on all ranks step          one call of the optimizer over all parameters
+//                 zeroed
+//   grad_ready    the last one of a bucket's units starts the bucket's all-reduce
+//   grad_stats    one global norm, equal on all ranks
+//   step          one call of the optimizer over all parameters
 //
 // Left out: second sums (ciuic_param.sum_group) and the any-world reduction tree.
 #include <algorithm>

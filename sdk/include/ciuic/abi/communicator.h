@@ -14,12 +14,16 @@
  * where a plugin cannot give one for a type, capabilities denies it. NaN and infinities propagate.
  *
  * Shapes: tensors are dense, in row-major order; only the number of elements matters, n below
- * (world = ranks of the group). ALL_REDUCE      in [n]         out [n]         in place: the same
- * memory REDUCE          in [n]         out [n] at peer REDUCE_SCATTER  in [n * world] out [n] in
- * place: out is this rank's part of in ALL_GATHER      in [n]         out [n * world] in place: in
- * is this rank's part of out BROADCAST       out [n]        from peer, in place everywhere; in is
- * NULL GATHER, SCATTER as their names say, root = peer ALL_TO_ALL      in [n * world] out [n *
- * world] SEND, RECV      in, out [n]    with peer BARRIER         neither */
+ * (world = ranks of the group).
+ *   ALL_REDUCE      in [n]         out [n]         in place: the same memory
+ *   REDUCE          in [n]         out [n] at peer
+ *   REDUCE_SCATTER  in [n * world] out [n]         in place: out is this rank's part of in
+ *   ALL_GATHER      in [n]         out [n * world] in place: in is this rank's part of out
+ *   BROADCAST       out [n]        from peer, in place everywhere; in is NULL
+ *   GATHER, SCATTER as their names say, root = peer
+ *   ALL_TO_ALL      in [n * world] out [n * world]
+ *   SEND, RECV      in, out [n]    with peer
+ *   BARRIER         neither */
 #ifndef CIUIC_ABI_COMMUNICATOR_H_
 #define CIUIC_ABI_COMMUNICATOR_H_
 

@@ -7,23 +7,26 @@
  * comment does not say otherwise:
  *
  *   sizes    A struct that starts with struct_size grows at its end only. It travels by pointer or
- * inside a ciuic_array (which has a stride), never embedded by value. Whoever fills a struct sets
- * struct_size to its own sizeof; whoever reads it asks CIUIC_HAS first for members newer than 0.1.
- * Structs marked "frozen" never change. There is no padding anywhere, so sizeof is exact. Unknown
- * flag bits are 0. Numbers are never reused. threads  Each function carries a class: [Q] pure, any
- * thread, any time; [M] the host's control thread; [I] one call at a time per instance, from any
- * thread; [A] at any time, concurrent with everything. in       Structs, shapes, counts and strings
- * given to a call may be gone when it returns. Tensor *data* stays until the call's work is done.
+ *            inside a ciuic_array (which has a stride), never embedded by value. Whoever fills a
+ *            struct sets struct_size to its own sizeof; whoever reads it asks CIUIC_HAS first for
+ *            members newer than 0.1. Structs marked "frozen" never change. There is no padding
+ *            anywhere, so sizeof is exact. Unknown flag bits are 0. Numbers are never reused.
+ *   threads  Each function carries a class: [Q] pure, any thread, any time; [M] the host's control
+ *            thread; [I] one call at a time per instance, from any thread; [A] at any time,
+ *            concurrent with everything.
+ *   in       Structs, shapes, counts and strings given to a call may be gone when it returns.
+ *            Tensor *data* stays until the call's work is done.
  *   out      What an out-array or out-pointer shows belongs to the callee until the next call of
- * that function on that instance. An out-struct is the caller's: it sets struct_size and zeroes the
- * rest; the callee fills the members that the caller's struct_size says are there. work Counted:
- * the receiver owns one reference and releases it. *work = NULL means done already. A failed call
- *            leaves no work behind.
- *   stream   NULL: host memory, inputs are ready at the call. Else inputs are ready in stream
- * order, and outputs after work->wait or work->stream_wait. status   NULL means ok. A status is
- * owned by its receiver, who frees it or returns it onward. units    Bytes, elements, nanoseconds
- * of CLOCK_MONOTONIC. A timeout of 0 polls, < 0 has no limit. optional Functions marked so may be
- * NULL or lie beyond struct_size (ask CIUIC_CAN). All others are required.
+ *            that function on that instance. An out-struct is the caller's: it sets struct_size and
+ *            zeroes the rest; the callee fills the members that struct_size says are there.
+ *   work     Counted: the receiver owns one reference and releases it. *work = NULL means done
+ *            already. A failed call leaves no work behind.
+ *   stream   NULL: host memory, inputs are ready at the call. Else inputs are ready in stream order,
+ *            and outputs after work->wait or work->stream_wait.
+ *   status   NULL means ok. A status is owned by its receiver, who frees it or returns it onward.
+ *   units    Bytes, elements, nanoseconds of CLOCK_MONOTONIC. A timeout of 0 polls, < 0 has no limit.
+ *   optional Functions marked so may be NULL or lie beyond struct_size (ask CIUIC_CAN). All others
+ *            are required.
  *
  * Names: ciuic_x for types and functions, CIUIC_X for constants. Sizes assume LP64. */
 #ifndef CIUIC_ABI_TYPES_H_
