@@ -71,7 +71,6 @@ def test_problems_of_plugin_tables_at_once(work):
     assert_no_run(work)
 
 
-@pytest.mark.xfail(strict=True, reason="problems of plugins' tables come only after those of the host are mended")
 def test_problems_of_host_and_plugins_at_once(work):
     work.config({"run.sed": 3, "optimizer.adamw.beta3": 0.9})
     assert_fault(work.run("train", "run.toml"), 2, f"run.toml:{line_of(work, 'sed')}: ",
@@ -124,7 +123,6 @@ def test_what_is_not_built_yet_is_refused_by_name(work, changes, said):
     assert_no_run(work)
 
 
-@pytest.mark.xfail(strict=True, reason="problems of model fields are shown with the line of model.preset, not their own")
 def test_refused_model_field_names_its_own_line(work):
     work.config({"model.topk_method": "greedy"})
     assert_fault(work.run("train", "run.toml"), 2, f"run.toml:{line_of(work, 'topk_method')}: ")

@@ -140,7 +140,11 @@ def test_query_that_shows_nothing(work):
     assert_no_run(work)
 
 
-@pytest.mark.parametrize("source", [FAILS_IN_SDK, RAW_THROW], ids=["in the SDK's constructor", "over the line"])
+@pytest.mark.parametrize("source", [
+    pytest.param(FAILS_IN_SDK, id="in the SDK's constructor"),
+    pytest.param(RAW_THROW, id="over the line", marks=pytest.mark.xfail(
+        strict=True, reason="exit 70 'this is a bug in ciuic' where an exception comes out of a plugin's create")),
+])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_throw_in_create(work, source, ranks):
     compile_plugin(work, "thrower", source, "c++")
