@@ -38,6 +38,12 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (std::string_view candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
+    // The beginning of a key is what one types who does not remember its end.
+    const bool is_beginning = word.size() >= 4 && candidate.starts_with(word);
+    if (is_beginning && best_distance > 1) {
+      best = candidate;
+      best_distance = 1;
+    }
     // A word of two letters is two edits away from every other one: at least one letter must stay.
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best = candidate;

@@ -126,7 +126,9 @@ constexpr std::array kKeys{
         at<&RunConfig::checkpoint, &CheckpointSection::plugin>, "Which one.", 0},
     Key{"checkpoint", "every", KeyType::Interval,
         at<&RunConfig::checkpoint, &CheckpointSection::every>,
-        "\"50 steps\", \"1 epoch\", \"10m\" or \"never\"; the last state is saved too, unless \"never\".", 0},
+        "\"50 steps\", \"1 epoch\", \"10m\" or \"never\"; the last state is saved too, unless "
+        "\"never\".",
+        0},
     Key{"checkpoint", "tag", KeyType::String, at<&RunConfig::checkpoint, &CheckpointSection::tag>,
         "A second name beside step-N, such as epoch-{epoch}.", 0},
     Key{"checkpoint", "keep", KeyType::Integer,

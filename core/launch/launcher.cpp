@@ -112,6 +112,11 @@ class Launcher {
     for (const int s : {SIGINT, SIGTERM, SIGCHLD}) {
       sigaddset(&signals_, s);
     }
+    struct sigaction hangup {};
+    if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+      sigaddset(&signals_,
+                SIGHUP);  // a closed terminal asks for a stop, unless nohup said otherwise
+    }
     sigprocmask(SIG_BLOCK, &signals_, &old_mask_);
   }
 
@@ -122,7 +127,7 @@ class Launcher {
         {"LOCAL_RANK", std::to_string(number)},
         {"LOCAL_WORLD_SIZE", std::to_string(request_.ranks)},
         {"MASTER_ADDR", "127.0.0.1"},
-        {"MASTER_PORT", std::to_string(port_ == 0 ? 1 : port_)},
+        {"MASTER_PORT", std::to_string(port_)},
         {"OMP_NUM_THREADS", std::to_string(request_.threads)},
         {"KINETO_LOG_LEVEL",
          "5"},  // LibTorch looks for a GPU at load and complains when there is none
@@ -203,7 +208,11 @@ class Launcher {
     // A process group of its own: Ctrl-C on the terminal reaches this process alone, which passes
     // it on once.
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &old_mask_);
+    // Stop requests wait until the rank is ready for them: LibTorch takes a while to load.
+    sigset_t mask = old_mask_;
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    posix_spawnattr_setsigmask(&attributes, &mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     const int error =
         posix_spawn(&pid, request_.worker.c_str(), &actions, &attributes, argv.data(), envp.data());
@@ -214,8 +223,8 @@ class Launcher {
   void wait_for_event() {
     const timespec tick{0, 100'000'000};
     const int signal = sigtimedwait(&signals_, nullptr, &tick);
-    if (signal == SIGINT || signal == SIGTERM) {
-      pass_on(signal);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) {
+      pass_on(signal == SIGHUP ? SIGTERM : signal);
     }
   }
 
@@ -268,10 +277,15 @@ class Launcher {
   }
 
   void note_failure(Rank& rank, int status, int code, bool is_signal) {
+    // A lost peer is what the others see of a failure. Who says more, or was killed, is nearer to the cause.
     const bool ended_by_us = deadline_ && Clock::now() >= *deadline_;
-    const bool explains_more =
-        is_signal && !ended_by_us && !is_first_by_signal_ && first_.code == 5;
-    if (first_.code != 0 && !explains_more) {
+    const bool says_more = is_signal
+                               ? !is_first_by_signal_
+                               : code != static_cast<int>(ExitCode::Communication) &&
+                                     code != static_cast<int>(ExitCode::Stopped) && code < 128;
+    const bool explains = first_.code == static_cast<int>(ExitCode::Communication) &&
+                          !is_first_by_signal_ && says_more && !ended_by_us;
+    if (first_.code != 0 && !explains) {
       return;
     }
     is_first_by_signal_ = is_signal;
@@ -311,7 +325,7 @@ class Launcher {
   }
 
   int finish() const {
-    if (stop_signals_ >= 2) {
+    if (stop_signals_ >= 2 && (first_.code >= 128 || is_first_by_signal_)) {
       return 128 + last_signal_;
     }
     if (!first_.message.empty()) {

@@ -59,6 +59,24 @@ void check_supported(const ModelConfig& c, Problems& p) {
       "quantised weights are not supported in this version, export the model in bf16 or fp32");
 }
 
+/// Before anything is counted or allocated: a model that no machine holds is a typing error.
+void check_total(const ModelConfig& c, Problems& p) {
+  constexpr double kMostTensors = 1e7;
+  constexpr double kMostParameters = 1e14;
+  const auto layers = static_cast<double>(c.num_hidden_layers);
+  const double experts = layers * static_cast<double>(c.n_routed_experts);
+  p.require(experts <= kMostTensors && layers <= kMostTensors / 100, "num_hidden_layers",
+            text(c.num_hidden_layers), "at most 100000, and at most 10000000 experts in all layers",
+            "set it to the model's size");
+  const double hidden = static_cast<double>(c.hidden_size);
+  const double parameters = 2.0 * hidden * static_cast<double>(c.vocab_size) +
+                            3.0 * hidden *
+                                (layers * static_cast<double>(c.intermediate_size) +
+                                 experts * static_cast<double>(c.moe_intermediate_size));
+  p.require(parameters <= kMostParameters, "hidden_size", text(c.hidden_size),
+            "sizes with at most 10^14 parameters together", "set them to the model's sizes");
+}
+
 void check_sizes(const ModelConfig& c, Problems& p) {
   const std::pair<const char*, int64_t> positive[] = {
       {"vocab_size", c.vocab_size},
@@ -78,9 +96,12 @@ void check_sizes(const ModelConfig& c, Problems& p) {
       {"n_group", c.n_group},
       {"topk_group", c.topk_group},
   };
+  constexpr int64_t kLargest = int64_t{1} << 24;  // beyond any model, and far from an overflow
   for (const auto& [name, value] : positive) {
-    p.require(value > 0, name, text(value), "a positive integer", "set it to the model's size");
+    p.require(value > 0 && value <= kLargest, name, text(value),
+              "a positive integer up to " + text(kLargest), "set it to the model's size");
   }
+  check_total(c, p);
   p.require(c.n_shared_experts >= 0, "n_shared_experts", text(c.n_shared_experts), "0 or more",
             "use 0 for none");
   p.require(c.first_k_dense_replace >= 0, "first_k_dense_replace", text(c.first_k_dense_replace),

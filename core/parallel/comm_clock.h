@@ -4,6 +4,7 @@
 // rank waited for one. Their difference is what computation hid.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 
@@ -43,8 +44,9 @@ class CommClock {
       busy_ += now - since_;
       since_ = now;
     }
+    // A wait also wakes up and returns; what is beyond the work's own time is not communication.
     const Seconds s{std::chrono::duration<double>(busy_).count(),
-                    std::chrono::duration<double>(exposed_).count()};
+                    std::chrono::duration<double>(std::min(exposed_, busy_)).count()};
     busy_ = exposed_ = {};
     return s;
   }

@@ -95,6 +95,11 @@ ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives,
     numbered.push_back(c);
     numbered.back().sequence = g.sequence_.fetch_add(1);
   }
+  *work = nullptr;
+  if (numbered.empty()) {
+    const ciuic_host* host = g.plugin_->instance().host();
+    return host->status_new(host->ctx, CIUIC_INVALID, 0, -1, to_str("submit without a collective"));
+  }
   const auto& first = numbered.front();
   const Span span(g.events_, CIUIC_CATEGORY_COMMUNICATION, "submit", group_bytes(collectives),
                   first.op | uint64_t{g.group_.id} << 32);

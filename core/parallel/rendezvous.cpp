@@ -139,45 +139,56 @@ std::unique_ptr<BoundedStore> connect(Attempt& attempt, Endpoint& endpoint) {
   return std::make_unique<BoundedStore>(address, attempt.deadline);
 }
 
-/// The run that a rendezvous file announces.
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
+/// What a rendezvous file says: the run, and the attempt, which names the store beside it. So what an
+/// earlier attempt left in its store is never read.
+struct Announcement {
   std::string run;
-  std::getline(file, run);
-  return run;
+  std::string attempt;
+};
+
+Announcement read_file(const fs::path& path) {
+  std::ifstream file(path);
+  Announcement found;
+  std::getline(file, found.run);
+  std::getline(file, found.attempt);
+  return found;
 }
 
-/// The file names the run; the store lies beside it, one for each run, so that what an earlier run
-/// left is never read.
+/// Writes the announcement: the run, and a word that no earlier attempt at it used.
+void announce(const fs::path& path, const std::string& run) {
+  std::random_device random;
+  const fs::path draft = text(path.string(), ".", ::getpid());
+  std::ofstream(draft) << run << '\n' << random() << random() << '\n';
+  std::error_code error;
+  fs::rename(draft, path, error);
+  if (error) {
+    throw Error(CIUIC_UNAVAILABLE,
+                text("cannot write the rendezvous file ", path.string(), ": ", error.message()));
+  }
+}
+
 std::unique_ptr<BoundedStore> open_file(Attempt& attempt, const fs::path& path) {
   const std::string& run = attempt.options.run_id;
   if (attempt.options.rank == 0) {
-    const fs::path draft = text(path.string(), ".", ::getpid());
-    std::ofstream(draft) << run << '\n';
-    std::error_code error;
-    fs::rename(draft, path, error);
-    if (error) {
-      throw Error(CIUIC_UNAVAILABLE,
-                  text("cannot write the rendezvous file ", path.string(), ": ", error.message()));
-    }
+    announce(path, run);
   }
-  std::string announced;
-  while ((announced = read_file(path)) != run) {
+  Announcement found;
+  while ((found = read_file(path)).run != run || found.attempt.empty()) {
     if (attempt.is_late()) {
-      if (announced.empty()) {
+      if (found.run.empty()) {
         throw Error(CIUIC_DEADLINE,
                     text("rank ", attempt.options.rank, " found no rendezvous file ", path.string(),
                          " within ", attempt.seconds(), "; is rank 0 running?"),
                     0);
       }
       throw Error(CIUIC_INVALID,
-                  text("rendezvous file ", path.string(), " belongs to another run (\"", announced,
+                  text("rendezvous file ", path.string(), " belongs to another run (\"", found.run,
                        "\", this one is \"", run, "\"); choose another file"));
     }
     attempt.check_stop();
     std::this_thread::sleep_for(20ms);
   }
-  const std::string file = text(path.string(), ".", std::hash<std::string>{}(run));
+  const std::string file = text(path.string(), ".", found.attempt);
   return std::make_unique<BoundedStore>(
       StoreAddress{file, "", 0, -1, attempt.options.world, path.string()}, attempt.deadline);
 }
@@ -394,6 +405,11 @@ std::unique_ptr<Rendezvous> join(const RendezvousOptions& options) {
   claim_rank(options, *store);
   std::vector<std::string> members =
       options.rank == 0 ? gather_members(attempt, *store) : await_members(attempt, *store);
+  if (endpoint.port == 0 && options.rank == 0) {
+    // Everybody is here. A file that stays would send the ranks of the next attempt to this one's store.
+    std::error_code ignored;
+    fs::remove(endpoint.host, ignored);
+  }
   return std::make_unique<StoreRendezvous>(std::move(store), std::move(endpoint),
                                            std::move(members));
 }

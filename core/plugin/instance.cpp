@@ -62,10 +62,20 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
                    const PluginOptions& options, const Placement& placement)
     : descriptor_(plugin.descriptor), host_(std::move(host)) {
   const ciuic_create_args args = create_args(*descriptor_, host_->table(), options, placement);
-  if (ciuic_status* status = descriptor_->create(&args, &self_); status != nullptr) {
+  ciuic_status* status = nullptr;
+  try {
+    status = descriptor_->create(&args, &self_);
+  } catch (const std::exception& e) {
+    // Forbidden by the contract, and seen all the same: the blame must not fall on the host.
+    throw Failure(ExitCode::Plugin,
+                  full_name(*descriptor_) + " cannot start: it threw out of create: " + e.what(),
+                  "this is a bug in the plugin", {{"file", plugin.path}});
+  }
+  if (status != nullptr) {
     const Error error = Host(host_->table()).take(status);
     throw Failure(create_exit_code(*descriptor_, error.code()),
-                  full_name(*descriptor_) + " cannot start: " + error.what());
+                  full_name(*descriptor_) + " cannot start: " + error.what(), "",
+                  {{"file", plugin.path}});
   }
   if (self_ == nullptr) {
     throw Failure(ExitCode::Plugin,

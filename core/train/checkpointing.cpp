@@ -135,8 +135,8 @@ void Checkpointing::save(const TrainState& state, uint64_t epoch) {
     std::optional<Failure> mine;
     try {
       body();
-    } catch (const Failure& failure) {
-      mine = failure;
+    } catch (const std::exception& e) {
+      mine = to_failure(e);
     }
     agree(session_.control(), mine ? &*mine : nullptr, what);
   };
@@ -160,9 +160,16 @@ void Checkpointing::tidy(const std::string& newest, uint64_t epoch, uint64_t ste
   replace_file(folder_.checkpoints() + "/latest", name + "\n");
   if (!config.tag.empty()) {
     const std::string link = folder_.checkpoints() + "/" + with_epoch(config.tag, epoch, step);
+    const std::string aside = link + ".partial";
     std::error_code ec;
-    fs::remove(link, ec);
-    fs::create_directory_symlink(name, link, ec);
+    fs::remove(aside, ec);
+    fs::create_directory_symlink(name, aside, ec);
+    if (!ec && (!fs::exists(fs::symlink_status(link)) || fs::is_symlink(link))) {
+      fs::rename(aside, link, ec);
+    } else if (!ec) {
+      fs::remove(aside, ec);
+      ec = std::make_error_code(std::errc::file_exists);
+    }
     if (ec) {
       session_.log().warn("cannot name the checkpoint " + link + ": " + ec.message());
     }
@@ -191,6 +198,13 @@ std::optional<std::string> Checkpointing::find_resume(const RunFolder& folder,
     }
   }
   return std::nullopt;
+}
+
+TomlEntries numerics_of(const Session& session) {
+  TomlEntries all = session.plan().numerics();
+  all.emplace_back("data: tokens", std::to_string(session.data().num_tokens()));
+  all.emplace_back("data: training rows", std::to_string(session.data().train_rows()));
+  return all;
 }
 
 TrainState load_training_state(Session& session, const std::optional<std::string>& checkpoint,

@@ -46,6 +46,9 @@ class Checkpointing {
   std::chrono::steady_clock::time_point last_save_ = std::chrono::steady_clock::now();
 };
 
+/// Everything that moves a loss bit, as (key, text): settings of host and plugins, and what the data is.
+TomlEntries numerics_of(const Session& session);
+
 /// Fills the session's model and plugins: from a checkpoint (and returns its state), from
 /// `model.from`, or from the seed.
 TrainState load_training_state(Session& session, const std::optional<std::string>& checkpoint,

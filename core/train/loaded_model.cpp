@@ -11,15 +11,6 @@
 
 namespace ciuic::core {
 
-TokenIds token_ids(const ModelConfig& config) {
-  TokenIds ids;
-  ids.vocab_size = config.vocab_size;
-  ids.bos = config.bos_token_id.value_or(-1);
-  ids.eos = config.eos_token_id.value_or(-1);
-  ids.pad = config.pad_token_id.value_or(-1);
-  return ids;
-}
-
 LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types,
                          bool with_gradients)
     : source_(resolve_model_path(path)) {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/data/text_stream.h"
 #include "core/model/model.h"
 #include "core/plugin/archive_opener.h"
 
@@ -54,8 +53,5 @@ class LoadedModel {
   std::unique_ptr<Model> model_;
   std::vector<std::vector<Bound>> units_;
 };
-
-/// The token ids of the byte tokenizer under a model's special tokens.
-TokenIds token_ids(const ModelConfig& config);
 
 }  // namespace ciuic::core

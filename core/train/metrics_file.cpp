@@ -30,7 +30,7 @@ Contents look(const std::string& path) {
   for (std::string line; std::getline(file, line) && !file.eof();) {
     contents.whole_bytes += static_cast<int64_t>(line.size()) + 1;
     const auto json = nlohmann::json::parse(line, nullptr, false);
-    contents.runs += json.is_object() && json.value("type", "") == "run" ? 1 : 0;
+    contents.runs += json.is_object() && json.contains("type") && json["type"] == "run" ? 1 : 0;
   }
   return contents;
 }

@@ -21,6 +21,9 @@ class MetricsFile {
 
   /// Throws Failure (Storage) when the disk is full.
   void write(const JsonLine& line);
+  /// Has this attempt's `run` line been written? An `end` without one would belong to nobody.
+  [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
+  void mark_begun() noexcept { has_begun_ = true; }
   /// 1 for a new run; one more at each start.
   [[nodiscard]] uint64_t attempt() const noexcept { return attempt_; }
 
@@ -28,6 +31,7 @@ class MetricsFile {
   std::string path_;
   int fd_;
   uint64_t attempt_ = 1;
+  bool has_begun_ = false;
 };
 
 }  // namespace ciuic::core

@@ -80,8 +80,8 @@ PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last, 
   at::Tensor hidden = forward(batch, index, &tapes);
   seconds.forward += seconds_since(begin);
   begin = Clock::now();
-  const PassResult result =
-      backward(batch, std::move(hidden), index, is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u, seed, tapes);
+  const PassResult result = backward(batch, std::move(hidden), index,
+                                     is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u, seed, tapes);
   seconds.backward += seconds_since(begin);
   return result;
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/log/failure.h"
@@ -55,6 +56,13 @@ int lock(const std::string& folder) {
     throw Failure(ExitCode::Usage, "the run's folder is in use by process " + pid,
                   "stop that run, or give this one another run.output", {{"file", folder}});
   }
+  // Between open and flock a run that starts afresh may have moved the file away: then this is no lock of `folder`.
+  struct stat held {};
+  struct stat there {};
+  if (fstat(fd, &held) != 0 || stat(file.c_str(), &there) != 0 || held.st_ino != there.st_ino) {
+    close(fd);
+    return lock(folder);
+  }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd, 0) != 0 || pwrite(fd, pid.data(), pid.size(), 0) < 0) {
     const int error = errno;
@@ -99,7 +107,11 @@ std::string without_trailing_slash(std::string path) {
 }  // namespace
 
 RunFolder RunFolder::claim(const std::string& given, bool afresh) {
-  const std::string path = without_trailing_slash(given);
+  std::error_code ec;
+  // A link stands for its target: what is moved aside is the folder and not the link to it.
+  const std::string path = fs::is_symlink(without_trailing_slash(given), ec)
+                               ? fs::weakly_canonical(given, ec).string()
+                               : without_trailing_slash(given);
   make_directories(path);
   RunFolder folder(path, lock(path));
   if (afresh && holds_a_run(path)) {
@@ -148,6 +160,28 @@ std::vector<std::pair<uint64_t, std::string>> checkpoints_in(const std::string& 
   }
   std::sort(found.rbegin(), found.rend());
   return found;
+}
+
+std::vector<std::string> set_aside_above(const RunFolder& folder, uint64_t step) {
+  std::vector<std::string> moved;
+  for (const auto& [other, path] : checkpoints_in(folder.path())) {
+    if (other <= step) {
+      continue;
+    }
+    const std::string name =
+        folder.checkpoints() + "/abandoned-" + fs::path(path).filename().string();
+    std::string target = name;
+    std::error_code ec;
+    for (int i = 1; fs::exists(target, ec); ++i) {
+      target = name + "." + std::to_string(i);
+    }
+    fs::rename(path, target, ec);
+    if (ec) {
+      storage_failure("cannot set an abandoned checkpoint aside", path, ec.value());
+    }
+    moved.push_back(target);
+  }
+  return moved;
 }
 
 std::vector<std::string> sweep_unfinished(const RunFolder& folder) {

@@ -51,6 +51,10 @@ class RunFolder {
 /// not verified.
 std::vector<std::pair<uint64_t, std::string>> checkpoints_in(const std::string& run_folder);
 
+/// Renames checkpoints above `step` in a claimed folder to abandoned-<name>: a run that goes on from an
+/// earlier step would else mix two histories. Returns the new paths.
+std::vector<std::string> set_aside_above(const RunFolder& folder, uint64_t step);
+
 /// Removes what a killed save left in a claimed folder: checkpoints under their working names.
 /// Returns their paths.
 std::vector<std::string> sweep_unfinished(const RunFolder& folder);

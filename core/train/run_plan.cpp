@@ -93,6 +93,15 @@ void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
                        ", expected at least 259 for data.tokenizer = \"bytes\" (256 bytes, "
                        "bos, eos, pad)"));
   }
+  const std::string& tag = config.checkpoint.tag;
+  if (tag.find('/') != std::string::npos || tag == "." || tag == ".." || tag == "latest" ||
+      tag.starts_with("step-") || tag.starts_with("abandoned-")) {
+    problems.push_back(
+        problem_at(config.where("checkpoint.tag"),
+                   "checkpoint.tag: got \"" + tag +
+                       "\", expected one name of its own, without /, that is none of "
+                       "latest, step-..., abandoned-..."));
+  }
   if (config.validation.every.unit == Interval::Unit::Time) {
     problems.push_back(
         problem_at(config.where("validation.every"),

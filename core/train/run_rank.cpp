@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/run_rank.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <unistd.h>
 
 #include <ATen/Parallel.h>
 
@@ -16,6 +15,7 @@
 #include "core/parallel/local_rendezvous.h"
 #include "core/plugin/archive_opener.h"
 #include "core/train/process_memory.h"
+#include "core/train/run_data.h"
 #include "core/train/stop_request.h"
 #include "core/train/trainer.h"
 
@@ -81,8 +81,8 @@ std::string choose_checkpoint(const RankOptions& options, const RunFolder& folde
   return Checkpointing::find_resume(folder, opener, log).value_or("");
 }
 
-void warn_of_changes(const TrainState& state, const RunPlan& plan, Log& log) {
-  if (const std::string changes = changed_settings(state.numerics, plan.numerics());
+void warn_of_changes(const TrainState& state, const Session& session, Log& log) {
+  if (const std::string changes = changed_settings(state.numerics, numerics_of(session));
       !changes.empty()) {
     log.warn("settings that move the loss differ from the checkpoint's: " + changes);
   }
@@ -95,7 +95,7 @@ int threads_of(const RunPlan& plan, const RankIdentity& identity) {
 
 void write_end(MetricsFile* metrics, int code, Clock::time_point begin,
                const std::vector<double>& peaks) {
-  if (metrics != nullptr) {
+  if (metrics != nullptr && metrics->has_begun()) {
     metrics->write(JsonLine("end")
                        .add("exit_code", code)
                        .add("seconds", std::chrono::duration<double>(Clock::now() - begin).count())
@@ -149,20 +149,28 @@ Beginning agree_on_beginning(const RankOptions& options, const RunPlan& plan,
     }
     checkpoint = choose_checkpoint(options, folder, opener, log);
     attempt = metrics->attempt();
-    replace_file(folder.resolved_config(), plan.resolved());
   }
-  const auto timeout = plan.config.communicator.timeout;
+  // Rank 0 reads every byte of a checkpoint before it trusts it; the others wait for that as long as it takes.
+  constexpr std::chrono::nanoseconds timeout = std::chrono::minutes(30);
   checkpoint = share(rendezvous, options, "checkpoint", checkpoint, timeout);
   attempt = std::stoull(share(rendezvous, options, "attempt", std::to_string(attempt), timeout));
   return {checkpoint.empty() ? std::nullopt : std::optional(checkpoint), attempt};
 }
 
-TrainState load(Session& session, const Beginning& beginning, const ArchiveOpener& opener) {
+/// Loads; and when that went well, the folder is this run's: what it holds from here on says so.
+TrainState load(Session& session, const Beginning& beginning, const RunFolder& folder,
+                const ArchiveOpener& opener) {
   TrainState start = load_training_state(session, beginning.checkpoint, opener);
+  if (session.is_first()) {
+    for (const std::string& path : set_aside_above(folder, start.step)) {
+      session.log().info("a checkpoint of later steps is set aside: " + path);
+    }
+    replace_file(folder.resolved_config(), session.plan().resolved());
+  }
   if (beginning.checkpoint && session.is_first()) {
     session.log().info("going on from " + *beginning.checkpoint + " (step " +
                        std::to_string(start.step) + ")");
-    warn_of_changes(start, session.plan(), session.log());
+    warn_of_changes(start, session, session.log());
   }
   return start;
 }
@@ -172,7 +180,6 @@ TrainState load(Session& session, const Beginning& beginning, const ArchiveOpene
 ExitCode run_rank(const RankOptions& options, Log& log) {
   const auto begin = Clock::now();
   const RankIdentity& id = options.identity;
-  StopRequest::install();
   PlanRequest request = options.request;
   request.world = id.world;
   const RunPlan plan = make_plan(request, log);
@@ -180,22 +187,22 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   const int threads = threads_of(plan, id);
   at::set_num_threads(threads);
 
+  // A launcher of ours has looked at the data and claimed the folder. Else that is rank 0's to do: the folder last, so
+  // that a run which cannot start leaves nothing.
   const bool claims = id.rank == 0 && !options.is_launched;
+  if (claims) {
+    open_data(plan);
+  }
+  const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
   const RunFolder folder = claims
                                ? RunFolder::claim(plan.config.run.output, options.resume == "none")
                                : RunFolder::join(plan.config.run.output);
-  const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
   if (claims) {
     log.info("run folder: " + folder.path());
   }
-  // Rank 0 has the folder by now, whoever made it.
-  log.open_file(folder.log_of_rank(id.rank));
-  log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
-            std::to_string(threads) + " threads, " +
-            rendezvous->members()[static_cast<size_t>(id.rank)]);
-
   std::optional<MetricsFile> file;
   if (id.rank == 0) {
+    log.open_file(folder.log_of_rank(0));
     file.emplace(folder.metrics());
   }
   MetricsFile* metrics = file ? &*file : nullptr;
@@ -205,8 +212,15 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   try {
     const Beginning beginning =
         agree_on_beginning(options, plan, folder, *rendezvous, opener, metrics, log);
+    if (id.rank != 0) {
+      log.open_file(folder.log_of_rank(id.rank));  // rank 0 has spoken, so the folder is there
+    }
+    log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
+              std::to_string(threads) + " threads, " +
+              rendezvous->members()[static_cast<size_t>(id.rank)]);
     session.emplace(plan, id, *rendezvous, threads, log);
-    trainer.emplace(*session, folder, metrics, beginning.attempt, load(*session, beginning, opener),
+    trainer.emplace(*session, folder, metrics, beginning.attempt,
+                    load(*session, beginning, folder, opener),
                     TrainerOptions{options.is_quiet, options.steps_on_lines});
     const ExitCode code = trainer->run();
     write_end(metrics, static_cast<int>(code), begin, gather_peaks(session->control()));

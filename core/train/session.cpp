@@ -11,6 +11,7 @@
 #include "core/parallel/kv_service.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/thread_service.h"
+#include "core/train/run_data.h"
 #include "core/train/tensor_bridge.h"
 #include "core/train/tensor_service.h"
 
@@ -18,18 +19,6 @@ namespace ciuic::core {
 namespace {
 
 constexpr int64_t kFlushTimeoutNs = 2'000'000'000;
-
-Dataset open_data(const RunPlan& plan) {
-  Dataset::Options options;
-  options.ids.vocab_size = plan.model.vocab_size;
-  options.ids.bos = plan.model.bos_token_id.value_or(-1);
-  options.ids.eos = plan.model.eos_token_id.value_or(-1);
-  options.ids.pad = plan.model.pad_token_id.value_or(-1);
-  options.seed = static_cast<uint64_t>(plan.config.run.seed);
-  options.validates = plan.config.validates();
-  options.validation_sequences = plan.config.validation.sequences;
-  return Dataset::open(plan.config.data, options);
-}
 
 /// LibTorch's own pool serves plugins too, so cores are not used twice.
 void parallel_on_torch(int64_t count, int64_t grain,

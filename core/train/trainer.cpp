@@ -86,7 +86,7 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
                 state_.step, total_steps_),
       validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
                                   rows_of(first_plan_))) {
-  state_.numerics = session.plan().numerics();
+  state_.numerics = numerics_of(session);
 }
 
 ExitCode Trainer::run() {
@@ -138,6 +138,8 @@ BatchPlan Trainer::plan_step(uint64_t step) const {
 }
 
 Trainer::StepResult Trainer::train_step() {
+  session_.comm_clock()
+      .take();  // what came between two steps, a checkpoint for example, is not this one's
   StepResult result;
   result.step = state_.step + 1;
   session_.events().begin_step(result.step, attempt_);
@@ -364,6 +366,7 @@ void Trainer::write_run_line() {
       .add("steps", total_steps_)
       .add("start_step", state_.step);
   metrics_->write(line);
+  metrics_->mark_begun();
 }
 
 }  // namespace ciuic::core

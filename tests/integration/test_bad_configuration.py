@@ -57,7 +57,6 @@ def test_all_problems_at_once_each_with_its_line_and_the_nearest_key(work, comma
     assert_no_run(work)
 
 
-@pytest.mark.xfail(strict=True, reason="no nearest key is named for a beginning of one")
 @pytest.mark.parametrize("key, nearest", [("optimizer.gradient_clip", "gradient_clip_norm"), ("model.hidden", "hidden_")])
 def test_beginning_of_a_key_names_the_key(work, key, nearest):
     work.config({key: 1})

@@ -142,8 +142,7 @@ def test_query_that_shows_nothing(work):
 
 @pytest.mark.parametrize("source", [
     pytest.param(FAILS_IN_SDK, id="in the SDK's constructor"),
-    pytest.param(RAW_THROW, id="over the line", marks=pytest.mark.xfail(
-        strict=True, reason="exit 70 'this is a bug in ciuic' where an exception comes out of a plugin's create")),
+    pytest.param(RAW_THROW, id="over the line"),
 ])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_throw_in_create(work, source, ranks):

@@ -48,7 +48,6 @@ def test_step_lines_have_every_field(done):
         assert all(v >= 0 for v in numbers(line).values()), line
 
 
-@pytest.mark.xfail(strict=True, reason="a step's communication counts that of the checkpoint before it, and exposed exceeds in flight")
 def test_communication_of_a_step_lies_within_it(work):
     work.train("--ranks", "2", changes={"checkpoint.every": "1 steps", "run.steps": 20})
     for line in work.metrics().of("step"):

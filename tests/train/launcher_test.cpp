@@ -73,9 +73,23 @@ TEST_F(LauncherTest, ARankEndedByASignalIsFive) {
 }
 
 TEST_F(LauncherTest, AStopRequestReachesEveryRankOnce) {
-  const std::string script = "trap 'echo x >> " + folder.file("stops") + "$RANK; exit 75' TERM\n" +
-                             "touch " + folder.file("ready") +
-                             "$RANK\nwhile true; do sleep 0.05; done";
+  // A rank is started with stop signals blocked and unblocks them when it is ready, which a shell cannot.
+  const std::string script =
+      "exec /usr/bin/python3 - <<'END'\n"
+      "import os, signal, time\n"
+      "rank = os.environ['RANK']\n"
+      "folder = '" +
+      folder.path() +
+      "/'\n"
+      "def stop(*_):\n"
+      "    open(folder + 'stops' + rank, 'a').write('x\\n')\n"
+      "    raise SystemExit(75)\n"
+      "signal.signal(signal.SIGTERM, stop)\n"
+      "open(folder + 'ready' + rank, 'w')\n"
+      "time.sleep(0.2)\n"
+      "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])\n"
+      "time.sleep(60)\n"
+      "END\n";
   const pid_t pid = start(request(script, 2));
   wait_for_file("ready0");
   wait_for_file("ready1");

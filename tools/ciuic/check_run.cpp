@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/data/dataset.h"
 #include "core/launch/device_check.h"
+#include "core/train/run_data.h"
 #include "tools/ciuic/arguments.h"
 #include "tools/ciuic/worker_process.h"
 
@@ -24,14 +26,7 @@ using core::Failure;
 void check_run(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
   core::check_device(plan.config.run.device);
-  core::Dataset::Options options;
-  options.ids.vocab_size = plan.model.vocab_size;
-  options.ids.bos = plan.model.bos_token_id.value_or(-1);
-  options.ids.eos = plan.model.eos_token_id.value_or(-1);
-  options.ids.pad = plan.model.pad_token_id.value_or(-1);
-  options.validates = plan.config.validates();
-  options.validation_sequences = plan.config.validation.sequences;
-  core::Dataset::open(plan.config.data, options);
+  core::open_data(plan);
 }
 
 int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
@@ -42,6 +37,7 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
                   std::string("cannot start a process: ") + std::strerror(errno));
   }
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     quieten_libtorch();
     const int code = run_command(
         [&] {

@@ -40,12 +40,22 @@ uint64_t total_bytes(const std::vector<core::ArchiveEntry>& entries) {
 /// A run's folder: its checkpoints. Anything else: the tensors inside.
 int list(const core::ArchiveOpener& opener, const std::string& path) {
   const auto checkpoints = core::checkpoints_in(path);
+  std::optional<Failure> first;
   for (const auto& [step, checkpoint] : checkpoints) {
-    const core::OpenArchive archive = opener.open(checkpoint);
-    const auto entries = archive->list();
-    std::printf("step %8llu  %6zu entries  %9.1f MiB  %s\n", static_cast<unsigned long long>(step),
-                entries.size(), static_cast<double>(total_bytes(entries)) / (1 << 20),
-                checkpoint.c_str());
+    try {
+      const core::OpenArchive archive = opener.open(checkpoint);
+      const auto entries = archive->list();
+      std::printf("step %8llu  %6zu entries  %9.1f MiB  %s\n",
+                  static_cast<unsigned long long>(step), entries.size(),
+                  static_cast<double>(total_bytes(entries)) / (1 << 20), checkpoint.c_str());
+    } catch (const Failure& failure) {
+      std::printf("step %8llu  DAMAGED  %s\n", static_cast<unsigned long long>(step),
+                  checkpoint.c_str());
+      first = first ? first : std::optional(failure);
+    }
+  }
+  if (first) {
+    throw *first;
   }
   if (!checkpoints.empty()) {
     return 0;

@@ -109,6 +109,9 @@ int train(const Arguments& given) {
   if (file.empty()) {
     throw line.usage_failure("no FILE is given");
   }
+  if (get(*values, "resume").empty()) {
+    throw line.usage_failure("--resume is empty, expected auto, none or a checkpoint's path");
+  }
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   std::vector<std::string> overrides = get_all(*values, "set");
   const std::vector<core::ModelField> fields = core::model_fields();
@@ -117,13 +120,19 @@ int train(const Arguments& given) {
   }
   core::Loaded loaded = core::load_config(file, overrides, fields);
   if (!loaded.ok()) {
-    check_run({file, overrides, 0}, log);  // says these problems, and those of plugins and model with them
+    check_run({file, overrides, 0},
+              log);  // says these problems, and those of plugins and model with them
     throw core::configuration_failure(loaded.problems);
   }
   const auto id = core::rank_from_environment(loaded.config.run.rendezvous);
   if (id) {
     check_ranks_against(*id, *values, loaded.config, log);
     become_worker("train", worker_arguments(file, overrides, *values));
+  }
+  if (loaded.config.run.rendezvous == "env://") {
+    throw Failure(ExitCode::Environment,
+                  "run.rendezvous is \"env://\", and RANK and WORLD_SIZE are not set",
+                  "start it with a launcher, or set run.rendezvous = \"auto\"");
   }
   if (values->count("ranks") != 0) {
     overrides.push_back("run.ranks=" + std::to_string((*values)["ranks"].as<int>()));

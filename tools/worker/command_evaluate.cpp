@@ -10,12 +10,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
-#include "core/data/dataset.h"
 #include "core/launch/environment.h"
 #include "core/plugin/precision.h"
 #include "core/train/json_line.h"
 #include "core/train/loaded_model.h"
 #include "core/train/micro_batch.h"
+#include "core/train/run_data.h"
 #include "core/train/run_plan.h"
 #include "core/train/tensor_bridge.h"
 #include "tools/worker/commands.h"
@@ -152,11 +152,7 @@ core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& t
 }
 
 core::LoadedModel::Loss run_validation(core::LoadedModel& model, const core::RunPlan& plan) {
-  core::Dataset::Options options;
-  options.ids = core::token_ids(model.config());
-  options.validates = plan.config.validates();
-  options.validation_sequences = plan.config.validation.sequences;
-  const core::Dataset data = core::Dataset::open(plan.config.data, options);
+  const core::Dataset data = core::open_data(plan);
   core::LoadedModel::Loss total;
   for (const core::MicroBatch& batch : core::load_validation(data, 0, 1, kRowsAtOnce)) {
     const core::LoadedModel::Loss loss = model.loss(batch.tokens, batch.targets);

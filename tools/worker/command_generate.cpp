@@ -12,6 +12,7 @@
 
 #include "core/launch/environment.h"
 #include "core/train/loaded_model.h"
+#include "core/train/run_data.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/train/run_rank.h"
+#include "core/train/stop_request.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {
@@ -26,7 +27,13 @@ void die_with(pid_t launcher) {
 }  // namespace
 
 void show_failure(const std::string& text) {
-  const std::string line = text + (report_fd < 0 ? "\n" : "");
+  // A pipe holds 64 KiB and is read when this process has ended: more would wait for ever.
+  constexpr size_t kMost = 60'000;
+  std::string line = text + (report_fd < 0 ? "\n" : "");
+  if (report_fd >= 0 && line.size() > kMost) {
+    const size_t last = line.rfind('\n') + 1;
+    line = line.substr(0, kMost / 2) + "\n...\n" + line.substr(last, kMost / 2);
+  }
   if (write(report_fd < 0 ? STDERR_FILENO : report_fd, line.data(), line.size()) < 0) {
     _exit(static_cast<int>(core::ExitCode::Internal));  // nobody is left to tell
   }
@@ -44,13 +51,16 @@ int train_rank(const Arguments& arguments) {
   if (values->count("report-fd") != 0) {
     report_fd = (*values)["report-fd"].as<int>();
   }
-  if (values->count("launcher-pid") != 0) {
-    die_with((*values)["launcher-pid"].as<int>());
+  const pid_t launcher =
+      values->count("launcher-pid") != 0 ? (*values)["launcher-pid"].as<int>() : 0;
+  core::StopRequest::install(launcher);
+  if (launcher != 0) {
+    die_with(launcher);
   }
   core::RankOptions options;
   options.request = {get(*values, "file"), get_all(*values, "set"), 0};
   options.resume = get(*values, "resume");
-  options.is_launched = values->count("launcher-pid") != 0;
+  options.is_launched = launcher != 0;
   options.run_id = get(*values, "run-id");
   options.store_fd = values->count("store-fd") != 0 ? (*values)["store-fd"].as<int>() : -1;
   options.is_quiet = terminal_level(*values) > core::LogLevel::Info;

@@ -47,9 +47,12 @@ void keep_large_blocks() {
 int main(int argc, char** argv) {
   keep_large_blocks();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
-  const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
-                                             &ciuic::tools::show_failure);
-  std::fflush(nullptr);
+  int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
+                                       &ciuic::tools::show_failure);
+  if (std::fflush(stdout) != 0 && code == 0) {
+    ciuic::tools::show_failure("ciuic: error: cannot write to stdout; is the disk full?");
+    code = static_cast<int>(ciuic::core::ExitCode::Storage);
+  }
   // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and
   // threads, which are not worth waiting for.
   _exit(code);

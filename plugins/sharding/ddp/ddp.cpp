@@ -43,7 +43,7 @@ class Ddp final : public Sharding {
       option_size("bucket_size", int64_t{4} << 20, 1, int64_t{1} << 40,
                   "Gradients that are summed in one all-reduce; smaller starts earlier, larger has "
                   "less overhead",
-                  CIUIC_OPTION_ALL_RANKS_EQUAL),
+                  CIUIC_OPTION_ALL_RANKS_EQUAL | CIUIC_OPTION_AFFECTS_NUMERICS),
       option_bool("name_bad_rank", true,
                   "Say which rank brought a non-finite gradient; costs one more look at the "
                   "gradients, while they are in the cache",

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include "core/train/run_data.h"
+
+namespace ciuic::core {
+
+TokenIds token_ids(const ModelConfig& config) {
+  TokenIds ids;
+  ids.vocab_size = config.vocab_size;
+  ids.bos = config.bos_token_id.value_or(-1);
+  ids.eos = config.eos_token_id.value_or(-1);
+  ids.pad = config.pad_token_id.value_or(-1);
+  return ids;
+}
+
+Dataset open_data(const RunPlan& plan) {
+  Dataset::Options options;
+  options.ids = token_ids(plan.model);
+  options.seed = static_cast<uint64_t>(plan.config.run.seed);
+  options.validates = plan.config.validates();
+  options.validation_sequences = plan.config.validation.sequences;
+  return Dataset::open(plan.config.data, options);
+}
+
+}  // namespace ciuic::core
