@@ -68,6 +68,10 @@ TEST_F(LauncherTest, TheFirstFailureIsTheAnswerAndTakesTheOthersDown) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
+TEST_F(LauncherTest, ALostPeerGivesWayToItsCause) {
+  EXPECT_EQ(wait_for(start(request("[ $RANK = 0 ] && exit 5; sleep 0.3; exit 6", 2))), 6);
+}
+
 TEST_F(LauncherTest, ARankEndedByASignalIsFive) {
   EXPECT_EQ(wait_for(start(request("[ $RANK = 1 ] && kill -9 $$; exec sleep 60", 2))), 5);
 }

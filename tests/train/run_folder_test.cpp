@@ -85,6 +85,31 @@ TEST(RunFolder, UnfinishedCheckpointsAreSweptAndFinishedOnesStay) {
   EXPECT_FALSE(fs::exists(run.checkpoints() + "/step-00000002.partial"));
 }
 
+TEST(RunFolder, ALinkedOutputKeepsItsLink) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("disk/run"));
+  folder.write("disk/run/metrics.jsonl", "old");
+  fs::create_directory_symlink(folder.file("disk/run"), folder.file("link"));
+  const RunFolder run = RunFolder::claim(folder.file("link"), true);
+  EXPECT_TRUE(fs::is_symlink(folder.file("link")));
+  EXPECT_EQ(read_text(folder.file("disk/run.1/metrics.jsonl")), "old");
+}
+
+TEST(RunFolder, LaterStepsAreSetAsideAndNothingIsDeleted) {
+  const TemporaryFolder folder;
+  const RunFolder run = RunFolder::claim(folder.file("run"), false);
+  for (int round = 0; round < 2; ++round) {
+    for (const uint64_t step : {10u, 20u, 30u}) {
+      fs::create_directories(run.checkpoint_of_step(step));
+    }
+    EXPECT_EQ(set_aside_above(run, 10).size(), 2u);
+    ASSERT_EQ(checkpoints_in(run.path()).size(), 1u);
+    EXPECT_EQ(checkpoints_in(run.path())[0].first, 10u);
+  }
+  EXPECT_TRUE(fs::exists(run.checkpoints() + "/abandoned-step-00000030"));
+  EXPECT_TRUE(fs::exists(run.checkpoints() + "/abandoned-step-00000030.1"));
+}
+
 TEST(ResolveModelPath, ARunsFolderStandsForItsLatestCheckpoint) {
   const TemporaryFolder folder;
   const RunFolder run = RunFolder::claim(folder.file("run"), false);

@@ -110,6 +110,24 @@ TEST_F(RunPlanTest, ModelsThatCannotBeBuiltAreRefusedByName) {
   EXPECT_THAT(format(refused(good, {"model.preset=huge"})), HasSubstr("huge"));
 }
 
+TEST_F(RunPlanTest, SizesOfNoModelAreRefusedAtOnce) {
+  for (const char* override_ :
+       {"model.num_hidden_layers=1000000000", "model.num_hidden_layers=100000000",
+        "model.hidden_size=9000000000000000000", "model.vocab_size=2000000000",
+        "model.n_routed_experts=10000000"}) {
+    EXPECT_EQ(refused(good, {override_}).code(), ExitCode::Usage) << override_;
+  }
+}
+
+TEST_F(RunPlanTest, ATagIsOneNameOfItsOwn) {
+  for (const char* tag : {"../../victim", "a/b", "latest", "step-00000001", "..", "abandoned-x"}) {
+    EXPECT_THAT(format(refused(good, {"checkpoint.tag=\"" + std::string(tag) + "\""})),
+                HasSubstr("checkpoint.tag"))
+        << tag;
+  }
+  EXPECT_NO_THROW(plan(good, {"checkpoint.tag=\"epoch-{epoch}\""}));
+}
+
 TEST_F(RunPlanTest, WhenToValidateMustNotDependOnAClock) {
   EXPECT_THAT(format(refused(good, {"validation.every=10m"})), HasSubstr("validation.every"));
 }
