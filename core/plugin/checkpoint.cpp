@@ -6,6 +6,23 @@
 
 namespace ciuic::core {
 
+std::vector<ciuic_entry> abi_entries(const std::vector<ArchiveEntry>& entries) {
+  std::vector<ciuic_entry> raw;
+  raw.reserve(entries.size());
+  for (const ArchiveEntry& e : entries) {
+    ciuic_entry c{};
+    c.struct_size = sizeof(c);
+    c.flags = e.is_blob ? CIUIC_ENTRY_BLOB : 0;
+    c.key = to_str(e.key);
+    c.dtype = e.dtype;
+    c.ndim = static_cast<int32_t>(e.shape.size());
+    c.global_shape = e.shape.data();
+    c.bytes = e.bytes;
+    raw.push_back(c);
+  }
+  return raw;
+}
+
 // ---- archive ----
 
 Archive::~Archive() {
@@ -101,19 +118,7 @@ std::optional<std::string> Archive::get_blob(std::string_view key) const {
 
 Archive CheckpointPlugin::begin(const std::string& uri, uint64_t step,
                                 const std::vector<ArchiveEntry>& entries) const {
-  std::vector<ciuic_entry> raw;
-  raw.reserve(entries.size());
-  for (const ArchiveEntry& e : entries) {
-    ciuic_entry c{};
-    c.struct_size = sizeof(c);
-    c.flags = e.is_blob ? CIUIC_ENTRY_BLOB : 0;
-    c.key = to_str(e.key);
-    c.dtype = e.dtype;
-    c.ndim = static_cast<int32_t>(e.shape.size());
-    c.global_shape = e.shape.data();
-    c.bytes = e.bytes;
-    raw.push_back(c);
-  }
+  const std::vector<ciuic_entry> raw = abi_entries(entries);
   ciuic_save_request request{};
   request.struct_size = sizeof(request);
   request.uri = to_str(uri);

@@ -25,6 +25,9 @@ struct ArchiveEntry {
   uint64_t bytes = 0;
 };
 
+/// The entries as the ABI shows them; they must outlive the result.
+std::vector<ciuic_entry> abi_entries(const std::vector<ArchiveEntry>& entries);
+
 class CheckpointPlugin {
  public:
   class Archive {

@@ -111,17 +111,7 @@ StateSource::StateSource(const ciuic_host* host, const TensorSource& source, std
       entries_.push_back(std::move(entry));
     }
   }
-  for (const ArchiveEntry& e : entries_) {
-    ciuic_entry c{};
-    c.struct_size = sizeof(c);
-    c.flags = e.is_blob ? CIUIC_ENTRY_BLOB : 0;
-    c.key = to_str(e.key);
-    c.dtype = e.dtype;
-    c.ndim = static_cast<int32_t>(e.shape.size());
-    c.global_shape = e.shape.data();
-    c.bytes = e.bytes;
-    abi_entries_.push_back(c);
-  }
+  abi_entries_ = abi_entries(entries_);
 }
 
 bool StateSource::read(std::string_view key, const ciuic_place& place,

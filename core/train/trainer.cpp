@@ -99,7 +99,6 @@ ExitCode Trainer::run() {
     return ExitCode::Done;
   }
   validate(state_.step == 0);
-  bool is_saved = true;
   while (state_.step < total_steps_) {
     const TrainState before = state_;
     StepResult result = train_step();
@@ -110,7 +109,7 @@ ExitCode Trainer::run() {
     validate(is_validation_due(before));
     const bool is_last = state_.step == total_steps_;
     const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
-    is_saved = result.should_save || result.should_stop || (is_last && !never);
+    const bool is_saved = result.should_save || result.should_stop || (is_last && !never);
     if (is_saved) {
       checkpointing_.save(state_, session_.data().epoch_of_sample(state_.samples));
     }
