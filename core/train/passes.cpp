@@ -5,14 +5,12 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include "core/train/stopwatch.h"
+
 namespace ciuic::core {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 

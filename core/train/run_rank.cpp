@@ -17,6 +17,7 @@
 #include "core/train/process_memory.h"
 #include "core/train/run_data.h"
 #include "core/train/stop_request.h"
+#include "core/train/stopwatch.h"
 #include "core/train/trainer.h"
 
 namespace ciuic::core {
@@ -98,7 +99,7 @@ void write_end(MetricsFile* metrics, int code, Clock::time_point begin,
   if (metrics != nullptr && metrics->has_begun()) {
     metrics->write(JsonLine("end")
                        .add("exit_code", code)
-                       .add("seconds", std::chrono::duration<double>(Clock::now() - begin).count())
+                       .add("seconds", seconds_since(begin))
                        .add("rss_peak_bytes", peaks));
   }
 }

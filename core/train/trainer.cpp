@@ -12,15 +12,12 @@
 #include "core/parallel/collective.h"
 #include "core/train/process_memory.h"
 #include "core/train/stop_request.h"
+#include "core/train/stopwatch.h"
 
 namespace ciuic::core {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 uint64_t steps_of(const RunConfig& config, uint64_t step_tokens) {
   if (config.run.steps) {
@@ -44,7 +41,6 @@ int64_t rows_of(const BatchPlan& plan) {
 struct Trainer::StepResult {
   uint64_t step = 0;
   uint64_t planned_tokens = 0;
-  uint64_t samples = 0;
   double loss_sum = 0;
   double tokens = 0;
   double learning_rate = 0;
@@ -61,7 +57,6 @@ struct Trainer::StepResult {
   double optimizer_seconds = 0;
   PassSeconds passes;
   CommClock::Seconds communication;
-  std::map<std::string, double> extra;  // set by plugins
 
   [[nodiscard]] double loss() const { return loss_sum / tokens; }
 };
@@ -146,7 +141,6 @@ Trainer::StepResult Trainer::train_step() {
   run_passes(plan, result);
   state_.step = result.step;
   state_.samples += plan.samples;
-  result.samples = plan.samples;
   return result;
 }
 
