@@ -130,8 +130,11 @@ Archive CheckpointPlugin::begin(const std::string& uri, uint64_t step,
 }
 
 std::optional<Archive> CheckpointPlugin::open(const std::string& uri) const {
+  ciuic_open_request request{};
+  request.struct_size = sizeof(request);
+  request.uri = to_str(uri);
   ciuic_archive* handle = nullptr;
-  if (ciuic_status* status = vt().open(instance_.self(), to_str(uri), &handle); status != nullptr) {
+  if (ciuic_status* status = vt().open(instance_.self(), &request, &handle); status != nullptr) {
     const ciuic_host* host = instance_.host();
     if (host->status_get(host->ctx, status, nullptr, nullptr, nullptr) == CIUIC_UNIMPLEMENTED) {
       host->status_free(host->ctx, status);

@@ -32,8 +32,8 @@ class PrecisionPlugin {
     return vt().hooks(instance_.self(), module, device);
   }
   [[nodiscard]] double loss_scale() const { return vt().loss_scale(instance_.self()); }
-  void update(uint64_t non_finite) const {
-    instance_.check(vt().update(instance_.self(), non_finite), "precision.update");
+  void update(const ciuic_precision_update& update) const {
+    instance_.check(vt().update(instance_.self(), &update), "precision.update");
   }
 
  private:

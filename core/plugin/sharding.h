@@ -40,9 +40,13 @@ class ShardingPlugin {
   }
   void end_backward() const { check(vt().end_backward(self(), nullptr), "sharding.end_backward"); }
   [[nodiscard]] ciuic_grad_stats grad_stats(double grad_scale) const {
+    ciuic_grad_request request{};
+    request.struct_size = sizeof(request);
+    request.grad_scale = grad_scale;
+    request.norm = CIUIC_NORM_L2;
     ciuic_grad_stats stats{};
     stats.struct_size = sizeof(stats);
-    check(vt().grad_stats(self(), grad_scale, nullptr, &stats), "sharding.grad_stats");
+    check(vt().grad_stats(self(), &request, nullptr, &stats), "sharding.grad_stats");
     return stats;
   }
   void step(const ciuic_step_update& update) const {

@@ -215,7 +215,13 @@ void Trainer::update(StepResult& result) {
   step.weight_decay_scale = 1.0;
   step.grad_scale = grad_scale * clip;
   session_.sharding().step(step);
-  session_.precision().update(stats.non_finite);
+  ciuic_precision_update seen{};
+  seen.struct_size = sizeof(seen);
+  seen.step = result.step;
+  seen.update = result.is_skipped ? state_.updates : state_.updates + 1;
+  seen.non_finite = stats.non_finite;
+  seen.grad_norm = stats.norm;
+  session_.precision().update(seen);
   if (result.is_skipped) {
     ++state_.skipped_steps;
     session_.model().reset_expert_loads();

@@ -178,9 +178,13 @@ class ShardingDriver {
   }
   void end_backward() { check(vt().end_backward(self(), nullptr)); }
   ciuic_grad_stats stats(double grad_scale = 1) {
+    ciuic_grad_request request{};
+    request.struct_size = sizeof(request);
+    request.grad_scale = grad_scale;
+    request.norm = CIUIC_NORM_L2;
     ciuic_grad_stats out{};
     out.struct_size = sizeof(out);
-    check(vt().grad_stats(self(), grad_scale, nullptr, &out));
+    check(vt().grad_stats(self(), &request, nullptr, &out));
     return out;
   }
   void step(double lr, double grad_scale = 1, uint32_t flags = 0) {

@@ -135,9 +135,14 @@ class Ddp final : public Sharding {
     gradients_->flush(stream);
   }
 
-  void grad_stats(double grad_scale, const ciuic_stream* stream, ciuic_grad_stats& out) override {
+  void grad_stats(const ciuic_grad_request& request, const ciuic_stream* stream,
+                  ciuic_grad_stats& out) override {
     check_set_up();
-    gradients_->stats(grad_scale, stream, out);
+    if (request.norm != CIUIC_NORM_L2) {
+      throw Error(CIUIC_UNIMPLEMENTED,
+                  "ddp gives the L2 norm (1), asked for norm " + std::to_string(request.norm));
+    }
+    gradients_->stats(request.grad_scale, stream, out);
   }
 
   [[nodiscard]] Work step(const ciuic_step_update& update, const ciuic_stream* stream) override {

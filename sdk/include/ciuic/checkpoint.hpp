@@ -98,10 +98,10 @@ class Checkpoint : public Instance {
       return guard(a.host(), [&] { *work = a.commit().release(); });
     };
     vt.close = [](ciuic_archive* self) { delete &from_archive(self); };
-    vt.open = [](ciuic_instance* self, ciuic_str uri, ciuic_archive** out) {
+    vt.open = [](ciuic_instance* self, const ciuic_open_request* request, ciuic_archive** out) {
       auto& c = from_handle<Checkpoint>(self);
       *out = nullptr;
-      return guard(c.host(), [&] { *out = to_archive(c.open(to_view(uri))); });
+      return guard(c.host(), [&] { *out = to_archive(c.open(to_view(request->uri))); });
     };
     vt.list = [](ciuic_archive* self, ciuic_array* entries) {
       Archive& a = from_archive(self);

@@ -30,6 +30,7 @@
 #include <ciuic/abi/ciuic.h>
 #include <ciuic/error.hpp>
 #include <ciuic/host.hpp>
+#include <ciuic/note.hpp>
 #include <ciuic/options.hpp>
 #include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
@@ -49,6 +50,8 @@ class Context {
   [[nodiscard]] int32_t local_world() const { return args_.local_world; }
   [[nodiscard]] ciuic_device device() const { return args_.device; }
   [[nodiscard]] uint64_t generation() const { return args_.generation; }
+  /// A folder for files of the instance's own; empty: there is none.
+  [[nodiscard]] std::string output() const { return std::string(to_view(args_.output)); }
 
  private:
   const ciuic_create_args& args_;
@@ -126,6 +129,7 @@ class Instance {
   static constexpr const char* vendor = "";
   static constexpr uint32_t flags = 0;
   static constexpr uint32_t state_schema = 1;
+  static constexpr uint32_t state_schema_min = 1;  // the oldest state that load still reads
   static constexpr std::array<const char*, 1> features{nullptr};
   inline static const std::array<ciuic_option_spec, 0> options{};
   /// Checks options against each other; throws INVALID. No services, no side effects.
@@ -194,7 +198,7 @@ ciuic_descriptor make_descriptor() {
   d.min_host_minor = CIUIC_ABI_MINOR;
   d.kind = T::kind;
   d.state_schema = T::state_schema;
-  d.state_schema_min = 1;
+  d.state_schema_min = T::state_schema_min;
   d.name = T::name;
   d.version = T::version;
   d.vendor = T::vendor;
@@ -224,8 +228,12 @@ const ciuic_descriptor* query(uint32_t abi_major, uint32_t index) {
 }  // namespace detail
 }  // namespace ciuic
 
-/// Ends a plugin's source file: names the plugin classes of the library.
+/// Ends a plugin's source file: names the plugin classes of the library. Writes the library's ELF
+/// note and its one exported symbol.
 #define CIUIC_PLUGINS(...)                                                                      \
+  __attribute__((section(CIUIC_NOTE_SECTION), used,                                             \
+                 aligned(4))) static constexpr auto ciuic_note_of_this_library =                \
+      ciuic::detail::make_note<__VA_ARGS__>();                                                  \
   extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query( \
       uint32_t abi_major, uint32_t index) {                                                     \
     return ciuic::detail::query<__VA_ARGS__>(abi_major, index);                                 \

@@ -21,7 +21,7 @@ class Precision : public Instance {
   /// Bits 1 << CIUIC_GEMM_: the passes whose product this policy computes. Pure.
   [[nodiscard]] virtual uint32_t hooks(uint32_t /*module*/, ciuic_device) const { return 0; }
   [[nodiscard]] virtual double loss_scale() const { return 1.0; }
-  virtual void update(uint64_t /*non_finite*/) {}
+  virtual void update(const ciuic_precision_update&) {}
   virtual void format(const ciuic_cast&, ciuic_format&) const { unsupported("format"); }
   virtual void cast(const ciuic_cast&, const ciuic_stream*) { unsupported("cast"); }
   virtual void gemm(const ciuic_gemm&, const ciuic_stream*) { unsupported("gemm"); }
@@ -50,9 +50,9 @@ class Precision : public Instance {
       return from_handle<Precision>(self).hooks(module, device);
     };
     vt.loss_scale = [](ciuic_instance* self) { return from_handle<Precision>(self).loss_scale(); };
-    vt.update = [](ciuic_instance* self, uint64_t non_finite) {
+    vt.update = [](ciuic_instance* self, const ciuic_precision_update* update) {
       auto& p = from_handle<Precision>(self);
-      return guard(p.host(), [&] { p.update(non_finite); });
+      return guard(p.host(), [&] { p.update(*update); });
     };
     vt.format = [](ciuic_instance* self, const ciuic_cast* cast, ciuic_format* out) {
       auto& p = from_handle<Precision>(self);

@@ -24,7 +24,8 @@ class Sharding : public Instance {
   virtual void drop(const ciuic_use&, const ciuic_stream*) = 0;
   virtual void grad_ready(const ciuic_use&, const ciuic_stream*) = 0;
   virtual void end_backward(const ciuic_stream*) = 0;
-  virtual void grad_stats(double grad_scale, const ciuic_stream*, ciuic_grad_stats& out) = 0;
+  virtual void grad_stats(const ciuic_grad_request&, const ciuic_stream*,
+                          ciuic_grad_stats& out) = 0;
   [[nodiscard]] virtual Work step(const ciuic_step_update&, const ciuic_stream*) = 0;
   virtual void rollback(int64_t timeout_ns) = 0;
   /// Writes roles (bits 1 << CIUIC_ROLE_) as state.
@@ -75,10 +76,10 @@ class Sharding : public Instance {
       auto& s = from_handle<Sharding>(self);
       return guard(s.host(), [&] { s.end_backward(stream); });
     };
-    vt.grad_stats = [](ciuic_instance* self, double grad_scale, const ciuic_stream* stream,
-                       ciuic_grad_stats* out) {
+    vt.grad_stats = [](ciuic_instance* self, const ciuic_grad_request* request,
+                       const ciuic_stream* stream, ciuic_grad_stats* out) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.grad_stats(grad_scale, stream, *out); });
+      return guard(s.host(), [&] { s.grad_stats(*request, stream, *out); });
     };
     vt.step = [](ciuic_instance* self, const ciuic_step_update* update, const ciuic_stream* stream,
                  ciuic_work** work) {

@@ -303,8 +303,11 @@ Rank::Open Rank::begin(const std::string& uri, uint64_t step, const State& annou
 }
 
 Rank::Open Rank::open(const std::string& uri) const {
+  ciuic_open_request request{};
+  request.struct_size = sizeof(request);
+  request.uri = to_str(uri);
   ciuic_archive* archive = nullptr;
-  host_.check(vt_->open(self_, to_str(uri), &archive));
+  host_.check(vt_->open(self_, &request, &archive));
   return {*this, archive};
 }
 

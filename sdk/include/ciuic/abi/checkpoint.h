@@ -32,6 +32,11 @@ typedef struct ciuic_save_request {
                           sizes are known first; may be empty (unknown) */
 } ciuic_save_request;
 
+typedef struct ciuic_open_request {
+  uint32_t struct_size, flags;
+  ciuic_str uri;
+} ciuic_open_request;
+
 typedef struct ciuic_checkpoint_vt {
   uint32_t struct_size, flags;
   ciuic_status* (*begin)(ciuic_instance*, const ciuic_save_request*, ciuic_archive**); /* [M] */
@@ -42,7 +47,7 @@ typedef struct ciuic_checkpoint_vt {
   /* [M] Returns at once; work: durable and visible on all ranks, or failed on all. */
   ciuic_status* (*commit)(ciuic_archive*, ciuic_work**);
   void (*close)(ciuic_archive*); /* [M] without a finished commit: cancel, leave nothing, drain */
-  ciuic_status* (*open)(ciuic_instance*, ciuic_str uri, ciuic_archive**); /* [M] */
+  ciuic_status* (*open)(ciuic_instance*, const ciuic_open_request*, ciuic_archive**); /* [M] */
   ciuic_status* (*list)(ciuic_archive*, ciuic_array* entries); /* [I] ciuic_entry; until close */
   ciuic_status* (*verify)(ciuic_archive*, ciuic_str key);      /* [I] blocks; empty key: all */
   /* [I] Same dtype as stored. */

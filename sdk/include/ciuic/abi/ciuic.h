@@ -9,6 +9,7 @@
 #include <ciuic/abi/checkpoint.h>
 #include <ciuic/abi/communicator.h>
 #include <ciuic/abi/host.h>
+#include <ciuic/abi/note.h>
 #include <ciuic/abi/optimizer.h>
 #include <ciuic/abi/plugin.h>
 #include <ciuic/abi/precision.h>

@@ -55,6 +55,7 @@ typedef struct ciuic_create_args {
   ciuic_device device;
   ciuic_str name;
   uint64_t generation; /* counts restarts */
+  ciuic_str output;    /* a folder for files of the instance's own; empty: there is none */
 } ciuic_create_args;
 
 typedef struct ciuic_descriptor {

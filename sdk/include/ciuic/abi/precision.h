@@ -46,6 +46,15 @@ typedef struct ciuic_gemm {
   uint64_t b_version; /* changes with b's values: a cast of b may be kept; 0: do not keep */
 } ciuic_gemm;
 
+/* What a step came to, the same on all ranks. A step whose gradients hold anything non-finite is
+ * skipped: update counts applied updates, step counts all. */
+typedef struct ciuic_precision_update {
+  uint32_t struct_size, flags;
+  uint64_t step, update; /* both from 1; update: of this step, or of the last one applied */
+  uint64_t non_finite;   /* gradient elements that were NaN or infinite; 0: the step was applied */
+  double grad_norm;      /* unscaled, before clipping; means nothing unless non_finite is 0 */
+} ciuic_precision_update;
+
 typedef struct ciuic_precision_vt {
   uint32_t struct_size, flags;
   /* [Q] The dtype of a role in a module. Roles: VALUE, GRAD, REDUCE, MASTER, ACTIVATION, ... The
@@ -56,8 +65,8 @@ typedef struct ciuic_precision_vt {
   uint32_t (*hooks)(ciuic_instance*, uint32_t module,
                     ciuic_device);       /* [Q] bits 1 << CIUIC_GEMM_: passes it takes */
   double (*loss_scale)(ciuic_instance*); /* [I] */
-  ciuic_status* (*update)(ciuic_instance*,
-                          uint64_t non_finite); /* [I] once a step, same on all ranks */
+  /* [I] Once a step, with the same values on all ranks. */
+  ciuic_status* (*update)(ciuic_instance*, const ciuic_precision_update*);
   ciuic_status* (*format)(ciuic_instance*, const ciuic_cast*,
                           ciuic_format*); /* [Q] optional; reads in's shape only */
   ciuic_status* (*cast)(ciuic_instance*, const ciuic_cast*, const ciuic_stream*); /* [I] optional */

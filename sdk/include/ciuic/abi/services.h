@@ -129,11 +129,13 @@ typedef struct ciuic_io_service {
                          uint64_t* free_bytes); /* of the file system that path is on */
 } ciuic_io_service;
 
-/* "ciuic.data": equal on all ranks. Samples here are the rows of one epoch. */
+/* "ciuic.data": equal on all ranks. lengths counts samples as plans do: without end, in the run's
+ * order, so that a packing plan knows what it packs; samples is how many make one epoch. */
 typedef struct ciuic_data_service {
   uint32_t struct_size, flags;
   void* ctx;
   uint64_t (*samples)(void* ctx);
+  /* The tokens of samples first, first + 1, ... */
   ciuic_status* (*lengths)(void* ctx, uint64_t first, uint64_t count, uint64_t* tokens);
 } ciuic_data_service;
 

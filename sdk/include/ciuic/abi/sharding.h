@@ -81,9 +81,20 @@ typedef struct ciuic_shard_plan {
   int32_t rank, world;
 } ciuic_shard_plan;
 
+/* Which norm of the whole gradient: the square root of the sum of squares, the sum of magnitudes,
+ * the largest magnitude. */
+enum { CIUIC_NORM_L2 = 1, CIUIC_NORM_L1 = 2, CIUIC_NORM_MAX = 3 };
+
+typedef struct ciuic_grad_request {
+  uint32_t struct_size, flags;
+  double grad_scale; /* every gradient element times this: the loss scale removed */
+  uint32_t norm;     /* CIUIC_NORM_; one that the plugin cannot give is UNIMPLEMENTED */
+  uint32_t reserved;
+} ciuic_grad_request;
+
 typedef struct ciuic_grad_stats {
   uint32_t struct_size, flags;
-  double norm; /* L2, after grad_scale and before clipping; means nothing unless non_finite is 0 */
+  double norm; /* after grad_scale and before clipping; means nothing unless non_finite is 0 */
   uint64_t non_finite, first_bad_param; /* all bits set if none */
   int32_t first_bad_rank;
   uint32_t reserved;
@@ -115,7 +126,7 @@ typedef struct ciuic_sharding_vt {
   ciuic_status* (*end_backward)(ciuic_instance*,
                                 const ciuic_stream*); /* [I] flushes the last buckets */
   /* [I] Waits; global, the same on all ranks. */
-  ciuic_status* (*grad_stats)(ciuic_instance*, double grad_scale, const ciuic_stream*,
+  ciuic_status* (*grad_stats)(ciuic_instance*, const ciuic_grad_request*, const ciuic_stream*,
                               ciuic_grad_stats*);
   /* [I] The point of no return. */
   ciuic_status* (*step)(ciuic_instance*, const ciuic_step_update*, const ciuic_stream*,

@@ -9,7 +9,7 @@
  *   sizes    A struct that starts with struct_size grows at its end only. It travels by pointer or
  *            inside a ciuic_array (which has a stride), never embedded by value. Whoever fills a
  *            struct sets struct_size to its own sizeof; whoever reads it asks CIUIC_HAS first for
- *            members newer than 0.1. Structs marked "frozen" never change. There is no padding
+ *            members newer than the first release of its major. Structs marked "frozen" never change. There is no padding
  *            anywhere, so sizeof is exact. Unknown flag bits are 0. Numbers are never reused.
  *   threads  Each function carries a class: [Q] pure, any thread, any time; [M] the host's control
  *            thread; [I] one call at a time per instance, from any thread; [A] at any time,
@@ -42,7 +42,7 @@ extern "C" {
 /* Until 1.0, host and plugin must agree on both numbers. The SDK fills them in; an author never
  * writes them. */
 #define CIUIC_ABI_MAJOR 0u
-#define CIUIC_ABI_MINOR 1u
+#define CIUIC_ABI_MINOR 2u
 
 /* May the reader of *p touch member m? And, for optional functions: is it there? */
 #define CIUIC_HAS(p, m) ((p)->struct_size >= offsetof(__typeof__(*(p)), m) + sizeof((p)->m))
