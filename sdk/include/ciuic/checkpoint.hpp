@@ -41,10 +41,10 @@ class Archive {
 
  private:
   [[noreturn]] static void reading() {
-    throw Error(CIUIC_PRECONDITION, "this checkpoint was opened for reading");
+    raise(Error(CIUIC_PRECONDITION, "this checkpoint was opened for reading"));
   }
   [[noreturn]] static void writing() {
-    throw Error(CIUIC_PRECONDITION, "this checkpoint is being written");
+    raise(Error(CIUIC_PRECONDITION, "this checkpoint is being written"));
   }
 
   Host host_;

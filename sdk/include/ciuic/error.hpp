@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The one exception type of the C++ layer. Authors throw it (or any std::exception); the
-// trampolines turn it into a status made by the host, so nothing of ours unwinds through the C
-// boundary.
+// The one exception type of the C++ layer. Authors throw it (or any std::exception); guard() in
+// host.hpp turns it into a status made by the host, so nothing unwinds through the C boundary.
+//
+// Built with -fno-exceptions, a hook fails by report(Error(...)) and a return; what the layer itself
+// would throw (a wrong shape, a service that is not there) then ends the process with its text.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,6 +35,39 @@ class Error : public std::runtime_error {
   int32_t peer_;
   uint32_t flags_;
 };
+
+namespace detail {
+
+/// The call from the host that this thread is in.
+struct Frame {
+  std::optional<Error> reported;
+  Frame* outer;
+};
+inline thread_local Frame* innermost_frame = nullptr;  // trivial: pins no library
+
+}  // namespace detail
+
+/// Throws, or without exceptions ends the process.
+[[noreturn]] inline void raise(const Error& error) {
+#if defined(__cpp_exceptions)
+  throw error;
+#else
+  std::fprintf(stderr, "ciuic plugin: %s\n", error.what());
+  std::abort();
+#endif
+}
+
+/// Makes the hook that this thread is in fail with `error` once it returns; the first report
+/// counts. The way to fail without exceptions, and from where throwing is no good. Outside any
+/// hook: as raise.
+inline void report(const Error& error) {
+  if (detail::innermost_frame == nullptr) {
+    raise(error);
+  }
+  if (!detail::innermost_frame->reported) {
+    detail::innermost_frame->reported.emplace(error);
+  }
+}
 
 /// The name of a CIUIC_ code, for messages.
 inline const char* code_name(int32_t code) noexcept {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,8 +29,18 @@ class Host {
   /// Throws what a status says; frees it. NULL passes.
   void check(ciuic_status* status) const {
     if (status != nullptr) {
-      throw take(status);
+      raise(take(status));
     }
+  }
+
+  /// True for NULL; else frees the status, and the hook will fail with it (report). For code that
+  /// is built without exceptions.
+  [[nodiscard]] bool ok(ciuic_status* status) const {
+    if (status != nullptr) {
+      report(take(status));
+      return false;
+    }
+    return true;
   }
 
   /// The error in a status, which is freed.
@@ -76,7 +87,7 @@ class Host {
   [[nodiscard]] const Table& service(const char* name) const {
     const Table* table = find_service<Table>(name);
     if (table == nullptr) {
-      throw Error(CIUIC_PRECONDITION, std::string("the host offers no service ") + name + " here");
+      raise(Error(CIUIC_PRECONDITION, std::string("the host offers no service ") + name + " here"));
     }
     return *table;
   }
@@ -84,7 +95,7 @@ class Host {
   [[nodiscard]] void* alloc(ciuic_device device, size_t bytes) const {
     void* memory = host_->alloc(host_->ctx, device, bytes, 0, nullptr);
     if (memory == nullptr) {
-      throw Error(CIUIC_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes");
+      raise(Error(CIUIC_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes"));
     }
     return memory;
   }
@@ -136,13 +147,13 @@ class Buffer {
   void* data_ = nullptr;
 };
 
-/// Runs `body` and turns whatever it throws into a status: the only place where exceptions meet the
-/// boundary.
+namespace detail {
+
 template <typename Body>
-ciuic_status* guard(const Host& host, Body&& body) noexcept {
+ciuic_status* run_guarded(const Host& host, Body& body) noexcept {
+#if defined(__cpp_exceptions)
   try {
     body();
-    return nullptr;
   } catch (const Error& e) {
     return host.status(e);
   } catch (const std::bad_alloc&) {
@@ -152,6 +163,24 @@ ciuic_status* guard(const Host& host, Body&& body) noexcept {
   } catch (...) {
     return host.status(CIUIC_INTERNAL, "an exception that is no std::exception was thrown");
   }
+#else
+  body();
+#endif
+  const std::optional<Error>& reported = innermost_frame->reported;
+  return reported ? host.status(*reported) : nullptr;
+}
+
+}  // namespace detail
+
+/// Runs `body` and turns what it throws or reports into a status: the only place where exceptions
+/// meet the boundary.
+template <typename Body>
+ciuic_status* guard(const Host& host, Body&& body) noexcept {
+  detail::Frame frame{std::nullopt, detail::innermost_frame};
+  detail::innermost_frame = &frame;
+  ciuic_status* status = detail::run_guarded(host, body);
+  detail::innermost_frame = frame.outer;
+  return status;
 }
 
 }  // namespace ciuic

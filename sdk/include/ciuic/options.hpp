@@ -7,8 +7,11 @@
 //       ciuic::option_duration("timeout", 30'000'000'000, "Deadline of one operation"));
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,9 +95,15 @@ inline ciuic_option_spec option_enum(const char* key, const char* def, const cha
   spec.choices = choices;
   return spec;
 }
-/// Empty by default.
+/// Lists are empty by default.
 inline ciuic_option_spec option_strings(const char* key, const char* doc, uint32_t flags = 0) {
   return option_of(CIUIC_TYPE_LIST_STRING, key, doc, flags);
+}
+inline ciuic_option_spec option_integers(const char* key, const char* doc, uint32_t flags = 0) {
+  return option_of(CIUIC_TYPE_LIST_I64, key, doc, flags);
+}
+inline ciuic_option_spec option_floats(const char* key, const char* doc, uint32_t flags = 0) {
+  return option_of(CIUIC_TYPE_LIST_F64, key, doc, flags);
 }
 
 template <typename... Specs>
@@ -102,34 +111,56 @@ std::array<ciuic_option_spec, sizeof...(Specs)> option_table(Specs... specs) {
   return {specs...};
 }
 
-/// The values the host hands to create and validate, by name. A name that the plugin did not
-/// declare is INTERNAL: its bug.
+/// The values the host hands to create and validate, by name and type. A name that the plugin did
+/// not declare, or declared with another type, is INTERNAL: its bug.
 class Options {
  public:
   explicit Options(ciuic_array options) : options_(options) {}
 
-  [[nodiscard]] bool boolean(std::string_view key) const { return find(key).value.i != 0; }
-  [[nodiscard]] int64_t i64(std::string_view key) const { return find(key).value.i; }
-  [[nodiscard]] double f64(std::string_view key) const { return find(key).value.f; }
+  [[nodiscard]] bool boolean(std::string_view key) const {
+    return find(key, {CIUIC_TYPE_BOOL}).i != 0;
+  }
+  /// An integer, a count, or a size in bytes.
+  [[nodiscard]] int64_t i64(std::string_view key) const {
+    return find(key, {CIUIC_TYPE_I64, CIUIC_TYPE_COUNT, CIUIC_TYPE_SIZE, CIUIC_TYPE_DURATION}).i;
+  }
+  [[nodiscard]] std::chrono::nanoseconds duration(std::string_view key) const {
+    return std::chrono::nanoseconds(find(key, {CIUIC_TYPE_DURATION}).i);
+  }
+  [[nodiscard]] double f64(std::string_view key) const { return find(key, {CIUIC_TYPE_F64}).f; }
+  /// A string, or the chosen word of an enum.
   [[nodiscard]] std::string string(std::string_view key) const {
-    return std::string(to_view(find(key).value.s));
+    return std::string(to_view(find(key, {CIUIC_TYPE_STRING, CIUIC_TYPE_ENUM}).s));
   }
   [[nodiscard]] std::vector<std::string> strings(std::string_view key) const {
     std::vector<std::string> out;
-    for (const ciuic_str& s : ArrayView<ciuic_str>(find(key).value.list)) {
+    for (const ciuic_str& s : ArrayView<ciuic_str>(find(key, {CIUIC_TYPE_LIST_STRING}).list)) {
       out.emplace_back(to_view(s));
     }
     return out;
   }
+  [[nodiscard]] std::vector<int64_t> integers(std::string_view key) const {
+    const ArrayView<int64_t> list(find(key, {CIUIC_TYPE_LIST_I64}).list);
+    return {list.begin(), list.end()};
+  }
+  [[nodiscard]] std::vector<double> floats(std::string_view key) const {
+    const ArrayView<double> list(find(key, {CIUIC_TYPE_LIST_F64}).list);
+    return {list.begin(), list.end()};
+  }
 
  private:
-  [[nodiscard]] const ciuic_option& find(std::string_view key) const {
+  [[nodiscard]] const ciuic_value& find(std::string_view key,
+                                        std::initializer_list<uint32_t> types) const {
     for (const ciuic_option& option : options_) {
       if (to_view(option.key) == key) {
-        return option;
+        if (std::find(types.begin(), types.end(), option.type) == types.end()) {
+          raise(Error(CIUIC_INTERNAL, "option " + std::string(key) +
+                                          " is read as another type than it was declared with"));
+        }
+        return option.value;
       }
     }
-    throw Error(CIUIC_INTERNAL, "option " + std::string(key) + " is read but not declared");
+    raise(Error(CIUIC_INTERNAL, "option " + std::string(key) + " is read but not declared"));
   }
 
   ArrayView<ciuic_option> options_;

@@ -97,7 +97,7 @@ class StateReader {
       if (error.code() == CIUIC_NOT_FOUND) {
         return false;
       }
-      throw error;
+      raise(error);
     }
     Work(work).wait(host_);
     return true;
@@ -157,9 +157,11 @@ struct Life {
     return guard(Host(args->host), [&] { T::validate(Context(*args)); });
   }
   static ciuic_status* create(const ciuic_create_args* args, ciuic_instance** out) {
-    *out = nullptr;
-    return guard(Host(args->host),
-                 [&] { *out = to_handle(std::make_unique<T>(Context(*args)).release()); });
+    std::unique_ptr<T> made;
+    ciuic_status* status =
+        guard(Host(args->host), [&] { made = std::make_unique<T>(Context(*args)); });
+    *out = status == nullptr ? to_handle(made.release()) : nullptr;
+    return status;
   }
   static ciuic_status* quiesce(ciuic_instance* self, int64_t timeout_ns) {
     Instance& i = from_handle(self);

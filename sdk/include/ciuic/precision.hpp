@@ -33,7 +33,7 @@ class Precision : public Instance {
 
  private:
   [[noreturn]] static void unsupported(const char* what) {
-    throw Error(CIUIC_UNIMPLEMENTED, std::string("this precision policy has no ") + what);
+    raise(Error(CIUIC_UNIMPLEMENTED, std::string("this precision policy has no ") + what));
   }
   static ciuic_precision_vt make_table() {
     ciuic_precision_vt vt{};

@@ -30,7 +30,7 @@ class Sharding : public Instance {
   virtual void rollback(int64_t timeout_ns) = 0;
   /// Writes roles (bits 1 << CIUIC_ROLE_) as state.
   virtual void export_roles(uint32_t /*role_bits*/, const StateWriter&) {
-    throw Error(CIUIC_UNIMPLEMENTED, "this sharding strategy exports no roles");
+    raise(Error(CIUIC_UNIMPLEMENTED, "this sharding strategy exports no roles"));
   }
 
   static const ciuic_sharding_vt& table() {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,12 +28,23 @@ class ArrayView {
  public:
   class iterator {
    public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const T*;
+    using reference = const T&;
+
     iterator(const char* at, uint32_t stride) : at_(at), stride_(stride) {}
     const T& operator*() const { return *reinterpret_cast<const T*>(at_); }
     const T* operator->() const { return reinterpret_cast<const T*>(at_); }
     iterator& operator++() {
       at_ += stride_;
       return *this;
+    }
+    iterator operator++(int) {
+      const iterator before = *this;
+      ++*this;
+      return before;
     }
     bool operator==(const iterator& o) const { return at_ == o.at_; }
     bool operator!=(const iterator& o) const { return at_ != o.at_; }
@@ -161,13 +173,13 @@ inline bool is_contiguous(const ciuic_tensor& t) noexcept {
 template <typename T>
 T* elements(const ciuic_tensor& t) {
   if (!same(t.t.dtype, dtype_of<T>::value)) {
-    throw Error(CIUIC_INVALID, "tensor " + std::string(to_view(t.name)) + ": got " +
+    raise(Error(CIUIC_INVALID, "tensor " + std::string(to_view(t.name)) + ": got " +
                                    dtype_name(t.t.dtype) + ", expected " +
-                                   dtype_name(dtype_of<T>::value));
+                                   dtype_name(dtype_of<T>::value)));
   }
   if (t.t.device.type != CIUIC_DEVICE_CPU || !is_contiguous(t)) {
-    throw Error(CIUIC_INVALID,
-                "tensor " + std::string(to_view(t.name)) + ": expected contiguous host memory");
+    raise(Error(CIUIC_INVALID,
+                "tensor " + std::string(to_view(t.name)) + ": expected contiguous host memory"));
   }
   return static_cast<T*>(tensor_data(t));
 }
