@@ -128,6 +128,7 @@ class Instance {
   // Defaults that a plugin may hide with its own.
   static constexpr const char* vendor = "";
   static constexpr uint32_t flags = 0;
+  static constexpr uint32_t min_host_minor = 0;  // from ABI 1.0 on: the oldest host it runs on
   static constexpr uint32_t state_schema = 1;
   static constexpr uint32_t state_schema_min = 1;  // the oldest state that load still reads
   static constexpr std::array<const char*, 1> features{nullptr};
@@ -197,7 +198,7 @@ ciuic_descriptor make_descriptor() {
   d.flags = T::flags;
   d.abi_major = CIUIC_ABI_MAJOR;
   d.abi_minor = CIUIC_ABI_MINOR;
-  d.min_host_minor = CIUIC_ABI_MINOR;
+  d.min_host_minor = CIUIC_ABI_MAJOR == 0 ? CIUIC_ABI_MINOR : T::min_host_minor;
   d.kind = T::kind;
   d.state_schema = T::state_schema;
   d.state_schema_min = T::state_schema_min;
