@@ -2,12 +2,13 @@
 //
 // Communicator "gloo": LibTorch's ProcessGroupGloo over TCP, for ranks on CPUs. Layers, from the
 // contract down:
-//   gloo.cpp           options, groups, how they connect
-//   collectives.*      a collective becomes calls of Gloo and local arithmetic (reduction.*)
-//   session.*          deadlines, failure, abort (who is to blame: liveness.*)
-//   process_group.*    LibTorch
-// Left out for now: send and recv, all-to-all, gather, scatter, reduce, uneven parts, device
-// memory.
+//   gloo.cpp           options, groups, splits (connect.*: how ranks find each other)
+//   request.*          a request is checked (against capabilities.*)
+//   collectives.*, messages.*
+//                      it becomes calls of Gloo and local arithmetic (reduction.*)
+//   session.*          the life of operations (failure.cpp: when they fail; blame.*: whose fault)
+//   process_group.*    LibTorch; posted_transfers.*: Gloo's buffers beneath it
+// Left out: device memory, votes, factors.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -16,99 +17,16 @@
 
 #include <ciuic/communicator.hpp>
 
+#include "capabilities.h"
 #include "collectives.h"
-#include "key_value.h"
-#include "liveness.h"
-#include "network.h"
-#include "process_group.h"
-#include "session.h"
+#include "connect.h"
+#include "messages.h"
+#include "request.h"
 
 namespace ciuic::plugins::gloo {
 namespace {
 
 constexpr Milliseconds kGoodbye{1000};
-
-/// What a group's members have in common.
-struct Settings {
-  std::chrono::nanoseconds timeout{};
-  std::string interface;
-  int threads = 2;
-  bool one_host = true;
-};
-
-/// What a rank tells its peers before it connects.
-struct Introduction {
-  std::string identity;
-  std::vector<Address> addresses;
-
-  [[nodiscard]] std::string text() const { return identity + " " + to_text(addresses); }
-  static Introduction parse(const std::string& text) {
-    const size_t space = text.find(' ');
-    return {text.substr(0, space), from_text(text.substr(space + 1))};
-  }
-};
-
-std::string join(const std::vector<int32_t>& numbers) {
-  std::string text;
-  for (const int32_t n : numbers) {
-    text += text.empty() ? "" : ", ";
-    text += std::to_string(n);
-  }
-  return text;
-}
-
-std::string seconds(std::chrono::nanoseconds t) {
-  std::string text = std::to_string(std::chrono::duration<double>(t).count());
-  return text.substr(0, text.find('.') + 4) + " s";
-}
-
-/// Everybody's introduction, by group rank. Names who is missing at the deadline.
-std::vector<Introduction> introduce(const KeyValue& kv, const std::vector<int32_t>& ranks, int rank,
-                                    bool one_host, std::chrono::nanoseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
-  const Introduction own{own_identity(), one_host ? std::vector<Address>() : own_addresses()};
-  kv.set("join/" + std::to_string(rank), own.text());
-  std::vector<Introduction> all;
-  std::vector<int32_t> missing;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    if (const auto text = kv.get("join/" + std::to_string(r), deadline)) {
-      all.push_back(Introduction::parse(*text));
-    } else {
-      missing.push_back(ranks[r]);
-    }
-  }
-  if (!missing.empty()) {
-    throw Error(CIUIC_DEADLINE,
-                "gloo: rank " + std::to_string(ranks[static_cast<size_t>(rank)]) + " waited " +
-                    seconds(timeout) + " for the group of ranks " + join(ranks) +
-                    "; no sign of rank " + join(missing),
-                missing.front());
-  }
-  return all;
-}
-
-std::string pick_address(const Settings& settings, const std::vector<Introduction>& all, int rank) {
-  if (!settings.interface.empty()) {
-    return settings.interface;
-  }
-  if (settings.one_host) {
-    return "127.0.0.1";
-  }
-  std::vector<std::vector<Address>> peers;
-  for (size_t r = 0; r < all.size(); ++r) {
-    if (r != static_cast<size_t>(rank)) {
-      peers.push_back(all[r].addresses);
-    }
-  }
-  const std::string address = choose_address(all[static_cast<size_t>(rank)].addresses, peers);
-  if (address.empty()) {
-    throw Error(
-        CIUIC_UNAVAILABLE,
-        "gloo: ranks run on several machines, and this one has no address that they could reach; "
-        "set communicator.gloo.interface");
-  }
-  return address;
-}
 
 }  // namespace
 
@@ -141,29 +59,26 @@ class Gloo final : public Communicator {
     }
   }
 
-  explicit Gloo(const Context& c) : Communicator(c), settings_(read(c)), rank_(c.rank()) {
+  explicit Gloo(const Context& c) : Communicator(c), settings_(read(c)) {
+    group_.rank = c.rank();
     for (int32_t r = 0; r < c.world(); ++r) {
-      ranks_.push_back(r);
+      group_.ranks.push_back(r);
     }
     if (c.world() > 1) {
       // A second instance in the same generation (a swap there and back) must not read the first
       // one's keys.
       const KeyValue kv(host(), "");
-      const int64_t instance = kv.add("instances/" + std::to_string(rank_), 1);
-      kv_ = kv.below("group" + std::to_string(instance));
+      const int64_t instance = kv.add("instances/" + std::to_string(c.rank()), 1);
+      group_.kv = kv.below("group" + std::to_string(instance));
     }
-    connect(settings_.timeout);
+    session_ = connect(host(), settings_, group_, settings_.timeout);
   }
 
-  Gloo(const Host& host, Settings settings, std::vector<int32_t> ranks, int rank,
-       std::optional<KeyValue> kv, std::chrono::nanoseconds timeout)
+  Gloo(const Host& host, Settings settings, Membership group, std::chrono::nanoseconds timeout)
       : Communicator(host),
         settings_(std::move(settings)),
-        ranks_(std::move(ranks)),
-        rank_(rank),
-        kv_(std::move(kv)) {
-    connect(timeout);
-  }
+        group_(std::move(group)),
+        session_(connect(host, settings_, group_, timeout)) {}
 
   ~Gloo() override {
     session_->close(
@@ -179,10 +94,17 @@ class Gloo final : public Communicator {
     if (stream != nullptr && stream->device.type != CIUIC_DEVICE_CPU) {
       throw Error(CIUIC_UNIMPLEMENTED, "gloo: works in host memory and has no streams");
     }
-    std::vector<Operation> operations;
-    for (const ciuic_collective& collective : collectives) {
-      operations.push_back(
-          plan(collective, host(), rank_, static_cast<int>(ranks_.size()), settings_.timeout));
+    std::vector<Request> messages;
+    std::vector<Request> others;
+    for (const ciuic_collective& c : collectives) {
+      (is_message(c.op) ? messages : others)
+          .push_back(check_request(c, group_.rank, static_cast<int>(group_.ranks.size()),
+                                   settings_.timeout));
+    }
+    session_->check();
+    std::vector<Operation> operations = plan_messages(messages);
+    for (const Request& request : others) {
+      operations.push_back(plan_collective(request, host()));
     }
     return session_->submit(std::move(operations));
   }
@@ -193,32 +115,14 @@ class Gloo final : public Communicator {
     if (request.count == 0) {
       return nullptr;
     }
-    std::vector<int32_t> global;
-    int rank = -1;
-    for (uint32_t i = 0; i < request.count; ++i) {
-      const int32_t parent = request.ranks[i];
-      const bool repeated = std::count(request.ranks, request.ranks + i, parent) > 0;
-      if (parent < 0 || static_cast<size_t>(parent) >= ranks_.size() || repeated) {
-        throw Error(CIUIC_INVALID, "gloo: split \"" + std::string(to_view(request.name)) +
-                                       "\": rank " + std::to_string(parent) +
-                                       (repeated ? " occurs twice" : " is not in the group"));
-      }
-      global.push_back(ranks_[static_cast<size_t>(parent)]);
-      rank = parent == rank_ ? static_cast<int>(i) : rank;
-    }
-    if (rank < 0) {
-      throw Error(CIUIC_INVALID, "gloo: split \"" + std::string(to_view(request.name)) +
-                                     "\": rank " + std::to_string(rank_) +
-                                     " is not in its own group; ask with count 0 to be in none");
-    }
-    std::optional<KeyValue> kv;
-    if (kv_) {
-      kv = kv_->below("split" + std::to_string(number) + "-" + std::to_string(request.ranks[0]));
+    Membership child = child_of(request);
+    if (group_.kv) {
+      child.kv = group_.kv->below("split" + std::to_string(number) + "-" +
+                                  std::to_string(request.ranks[0]));
     }
     const std::chrono::nanoseconds timeout =
         request.timeout_ns <= 0 ? settings_.timeout : std::chrono::nanoseconds(request.timeout_ns);
-    return std::make_unique<Gloo>(host(), settings_, std::move(global), rank, std::move(kv),
-                                  timeout);
+    return std::make_unique<Gloo>(host(), settings_, std::move(child), timeout);
   }
 
   void health() override { session_->check(); }
@@ -238,35 +142,33 @@ class Gloo final : public Communicator {
             static_cast<int>(c.options().i64("threads")), c.local_world() == c.world()};
   }
 
-  void connect(std::chrono::nanoseconds timeout) {
-    if (ranks_.size() == 1) {
-      session_ = std::make_shared<Session>(host());
-      return;
+  /// Without its keys.
+  [[nodiscard]] Membership child_of(const ciuic_split& request) const {
+    const auto refuse = [&](int32_t rank, const char* why) {
+      throw Error(CIUIC_INVALID, "gloo: split \"" + std::string(to_view(request.name)) +
+                                     "\": rank " + std::to_string(rank) + why);
+    };
+    Membership child;
+    child.rank = -1;
+    for (uint32_t i = 0; i < request.count; ++i) {
+      const int32_t parent = request.ranks[i];
+      if (parent < 0 || static_cast<size_t>(parent) >= group_.ranks.size()) {
+        refuse(parent, " is not in the group");
+      }
+      if (std::count(request.ranks, request.ranks + i, parent) > 0) {
+        refuse(parent, " occurs twice");
+      }
+      child.ranks.push_back(group_.ranks[static_cast<size_t>(parent)]);
+      child.rank = parent == group_.rank ? static_cast<int>(i) : child.rank;
     }
-    const auto deadline = Clock::now() + timeout;
-    const std::vector<Introduction> all =
-        introduce(*kv_, ranks_, rank_, settings_.one_host, timeout);
-    const std::string address = pick_address(settings_, all, rank_);
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
-    const GroupOptions group{kv_->below("gloo"),
-                             rank_,
-                             static_cast<int>(ranks_.size()),
-                             address,
-                             !is_literal(address),
-                             settings_.threads,
-                             std::max(left, Milliseconds(1))};
-    std::vector<Member> members;
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      members.push_back({ranks_[r], all[r].identity});
+    if (child.rank < 0) {
+      refuse(group_.rank, " is not in its own group; ask with count 0 to be in none");
     }
-    session_ =
-        std::make_shared<Session>(host(), *kv_, std::move(members), rank_, connect_group(group));
+    return child;
   }
 
   Settings settings_;
-  std::vector<int32_t> ranks_;  // global, by group rank
-  int rank_;                    // in the group
-  std::optional<KeyValue> kv_;
+  Membership group_;
   int64_t num_splits_ = 0;
   std::shared_ptr<Session> session_;
 };

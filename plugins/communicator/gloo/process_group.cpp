@@ -1,87 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "process_group.h"
 
-#include <csignal>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <ciuic/view.hpp>
 
+#include "kv_store.h"
+#include "posted_transfers.h"
+#include "quiet_thread.h"
+#include "waiters.h"
+
 namespace ciuic::plugins::gloo {
 namespace {
-
-/// The host's kv service as the store through which Gloo's ranks exchange addresses.
-class KvStore final : public c10d::Store {
- public:
-  KvStore(KeyValue kv, Milliseconds timeout)
-      : c10d::Store(timeout), kv_(std::move(kv)), deadline_(Clock::now() + timeout) {}
-
-  c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::make_intrusive<KvStore>(kv_, timeout_);
-  }
-  void set(const std::string& key, const std::vector<uint8_t>& value) override {
-    kv_.set(key, std::string(value.begin(), value.end()));
-  }
-  std::vector<uint8_t> get(const std::string& key) override {
-    const std::string value = must_get(key, deadline_);
-    return {value.begin(), value.end()};
-  }
-  int64_t add(const std::string& key, int64_t value) override { return kv_.add(key, value); }
-  bool deleteKey(const std::string& key) override {
-    kv_.remove(key);
-    return true;
-  }
-  bool check(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) {
-      if (!kv_.get(key, Clock::now())) {
-        return false;
-      }
-    }
-    return true;
-  }
-  int64_t getNumKeys() override {
-    throw Error(CIUIC_UNIMPLEMENTED, "the kv service does not count keys");
-  }
-  void wait(const std::vector<std::string>& keys) override { wait(keys, timeout_); }
-  void wait(const std::vector<std::string>& keys, const Milliseconds& timeout) override {
-    const auto deadline = std::min(deadline_, Clock::now() + timeout);
-    for (const std::string& key : keys) {
-      (void)must_get(key, deadline);
-    }
-  }
-
- private:
-  [[nodiscard]] std::string must_get(const std::string& key, Clock::time_point deadline) const {
-    auto value = kv_.get(key, deadline);
-    if (!value) {
-      throw Error(CIUIC_DEADLINE, "a peer did not publish its address (key " + key + ")");
-    }
-    return *std::move(value);
-  }
-
-  KeyValue kv_;
-  Clock::time_point deadline_;
-};
-
-/// Threads made under it take no signals: those are the main thread's.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 /// The first line without the "[/pytorch/third_party/...:78] " of Gloo; the rest of a c10::Error is
 /// a stack.
@@ -162,6 +99,58 @@ void when_done(const c10::intrusive_ptr<c10d::Work>& work, Done done) {
   });
 }
 
+std::optional<Error> wait_for(PostedTransfers& posted, Milliseconds timeout) {
+  try {
+    posted.wait(timeout);
+    return std::nullopt;
+  } catch (const std::exception&) {
+    return translate(std::current_exception());
+  }
+}
+
+/// Steps as a work of Gloo's own queue, so that they keep its order and its number of threads.
+class StepsWork final : public c10d::ProcessGroupGloo::AsyncWork {
+ public:
+  StepsWork(std::shared_ptr<::gloo::Context> context, std::vector<Step> steps, uint64_t operation,
+            uint32_t signature, Milliseconds timeout)
+      : AsyncWork(std::move(context), {}, c10d::OpType::ALLTOALL_BASE, operation, timeout),
+        steps_(std::move(steps)),
+        operation_(operation),
+        signature_(signature) {}
+
+  void run() override {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      PostedTransfers posted;
+      post_step(posted, *context_, steps_[i], operation_, i, signature_);
+      posted.wait(getTimeout());
+      if (steps_[i].then) {
+        steps_[i].then();
+      }
+    }
+  }
+  const std::vector<at::Tensor> getInputTensors() override { return {}; }
+  const std::vector<at::Tensor> getOutputTensors() override { return {}; }
+
+ private:
+  std::vector<Step> steps_;
+  uint64_t operation_;
+  uint32_t signature_;
+};
+
+/// Opens what ProcessGroupGloo keeps to itself: its queue, its connections, the tags of its
+/// collectives.
+class OpenGroup final : public c10d::ProcessGroupGloo {
+ public:
+  using c10d::ProcessGroupGloo::ProcessGroupGloo;
+
+  void set_next_tag(uint32_t tag) { collectiveCounter_ = tag; }
+  [[nodiscard]] std::shared_ptr<::gloo::Context> context() { return getContext(0); }
+  c10::intrusive_ptr<c10d::Work> start(c10::intrusive_ptr<StepsWork> work) {
+    enqueue(work);
+    return work;
+  }
+};
+
 class TorchProcessGroup final : public ProcessGroup {
  public:
   explicit TorchProcessGroup(const GroupOptions& o) : rank_(o.rank), size_(o.size) {
@@ -171,41 +160,60 @@ class TorchProcessGroup final : public ProcessGroup {
     options->devices.push_back(o.is_interface
                                    ? c10d::ProcessGroupGloo::createDeviceForInterface(o.address)
                                    : c10d::ProcessGroupGloo::createDeviceForHostname(o.address));
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<KvStore>(o.store, o.timeout), rank_, size_, options);
+    group_ = c10::make_intrusive<OpenGroup>(c10::make_intrusive<KvStore>(o.store, o.timeout), rank_,
+                                            size_, options);
   }
 
   void all_reduce(void* data, int64_t num_elements, ciuic_dtype dtype, uint32_t reduce,
-                  Milliseconds timeout, Done done) override {
+                  uint32_t signature, Milliseconds timeout, Done done) override {
     std::vector<at::Tensor> tensors{wrap(data, num_elements, scalar_type(dtype))};
     c10d::AllreduceOptions options;
     options.reduceOp = reduce_op(reduce);
     options.timeout = timeout;
-    start([&] { return group_->allreduce(tensors, options); }, std::move(done));
+    start(
+        signature, [&] { return group_->allreduce(tensors, options); }, std::move(done));
   }
 
-  void all_to_all(const void* in, void* out, int64_t part_bytes, Milliseconds timeout,
-                  Done done) override {
-    at::Tensor from = wrap(const_cast<void*>(in), part_bytes * size_, at::kByte);
-    at::Tensor to = wrap(out, part_bytes * size_, at::kByte);
-    std::vector<int64_t> even;
-    c10d::AllToAllOptions options;
-    options.timeout = timeout;
-    start([&] { return group_->alltoall_base(to, from, even, even, options); }, std::move(done));
-  }
-
-  void broadcast(void* data, int64_t bytes, int root, Milliseconds timeout, Done done) override {
+  void broadcast(void* data, int64_t bytes, int root, uint32_t signature, Milliseconds timeout,
+                 Done done) override {
     std::vector<at::Tensor> tensors{wrap(data, bytes, at::kByte)};
     c10d::BroadcastOptions options;
     options.rootRank = root;
     options.timeout = timeout;
-    start([&] { return group_->broadcast(tensors, options); }, std::move(done));
+    start(
+        signature, [&] { return group_->broadcast(tensors, options); }, std::move(done));
   }
 
-  void barrier(Milliseconds timeout, Done done) override {
+  void barrier(uint32_t signature, Milliseconds timeout, Done done) override {
     c10d::BarrierOptions options;
     options.timeout = timeout;
-    start([&] { return group_->barrier(options); }, std::move(done));
+    start(
+        signature, [&] { return group_->barrier(options); }, std::move(done));
+  }
+
+  void exchange(std::vector<Step> steps, uint32_t signature, Milliseconds timeout,
+                Done done) override {
+    const auto work = [&] {
+      return group_->start(c10::make_intrusive<StepsWork>(group_->context(), std::move(steps),
+                                                          num_operations_, signature, timeout));
+    };
+    start(signature, work, std::move(done));
+  }
+
+  void pass(const std::vector<Message>& messages, Milliseconds timeout, Done done) override {
+    const auto posted = std::make_shared<PostedTransfers>();
+    try {
+      const std::lock_guard lock(mutex_);
+      for (const Message& message : messages) {
+        posted->post(*group_->context(), message.transfer, next_slot(message));
+      }
+    } catch (const std::exception&) {
+      throw translate(std::current_exception());
+    }
+    waiters_.run([posted, timeout, done = std::move(done)] {
+      const std::optional<Error> error = wait_for(*posted, timeout);
+      done(error ? &*error : nullptr);
+    });
   }
 
   void break_connections() noexcept override {
@@ -232,12 +240,14 @@ class TorchProcessGroup final : public ProcessGroup {
 
  private:
   template <typename Start>
-  void start(Start&& operation, Done done) {
+  void start(uint32_t signature, Start&& operation, Done done) {
     try {
       c10::intrusive_ptr<c10d::Work> work;
       {
         const std::lock_guard lock(mutex_);
+        group_->set_next_tag(collective_tag(num_operations_, signature));
         work = operation();
+        ++num_operations_;
       }
       when_done(work, std::move(done));
     } catch (const std::exception&) {
@@ -245,10 +255,23 @@ class TorchProcessGroup final : public ProcessGroup {
     }
   }
 
+  uint64_t next_slot(const Message& message) {
+    // Counters for a limited set of tags: the others, which may be a new one each time, keep their
+    // order by Gloo's queues alone.
+    constexpr uint32_t kCountedTags = 4096;
+    const Transfer& t = message.transfer;
+    const uint64_t nth =
+        message.tag < kCountedTags ? num_messages_[{t.is_send, t.peer, message.tag}]++ : 0;
+    return message_slot(message.tag, nth, mix(message.signature, static_cast<uint64_t>(t.bytes)));
+  }
+
   int rank_;
   int size_;
-  std::mutex mutex_;  // ProcessGroupGloo's counters have none
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::mutex mutex_;             // ProcessGroupGloo's counters have none
+  uint64_t num_operations_ = 0;  // collectives, equal on all ranks
+  std::map<std::tuple<bool, int, uint32_t>, uint64_t> num_messages_;
+  c10::intrusive_ptr<OpenGroup> group_;
+  Waiters waiters_;  // ends before the connections do
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -63,6 +64,14 @@ T wrapping_product(T a, T b) {
 
 template <typename T>
 void combine(uint32_t reduce, T* a, const T* b, int64_t n) {
+  if constexpr (std::is_integral_v<T>) {
+    if (reduce == CIUIC_REDUCE_OR) {
+      return combine(a, b, n, [](T x, T y) { return static_cast<T>(x | y); });
+    }
+    if (reduce == CIUIC_REDUCE_AND) {
+      return combine(a, b, n, [](T x, T y) { return static_cast<T>(x & y); });
+    }
+  }
   switch (reduce) {
     case CIUIC_REDUCE_MIN:
       return combine(a, b, n, [](T x, T y) { return y < x || y != y ? y : x; });
@@ -75,6 +84,9 @@ void combine(uint32_t reduce, T* a, const T* b, int64_t n) {
   }
 }
 
+/// For 16-bit floats too this rounds once: a quotient of an fp32 number by an integer that is not
+/// exact lies further from every fp32 number than the division's rounding, so narrow() sees no tie
+/// that is none.
 template <typename T>
 void divide_all(T* data, int64_t n, int divisor) {
   for (int64_t i = 0; i < n; ++i) {
@@ -85,23 +97,24 @@ void divide_all(T* data, int64_t n, int divisor) {
 /// T is the type of the arithmetic; load and store move n elements between it and the tensors'
 /// type.
 template <typename T, typename Load, typename Store>
-void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
-                   int64_t n, int64_t width, void* out, Load load, Store store) {
+void reduce_blocks(uint32_t reduce, std::span<const char* const> parts, int64_t n, int64_t width,
+                   void* out, Load load, Store store) {
+  const auto num_parts = static_cast<int64_t>(parts.size());
   std::vector<T> rows(static_cast<size_t>(std::min(n, kBlock) * num_parts));
   for (int64_t begin = 0; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
-    const auto row = [&](int p) { return rows.data() + p * count; };
-    for (int p = 0; p < num_parts; ++p) {
-      load(parts + p * stride_bytes + begin * width, row(p), count);
+    const auto row = [&](int64_t p) { return rows.data() + p * count; };
+    for (int64_t p = 0; p < num_parts; ++p) {
+      load(parts[static_cast<size_t>(p)] + begin * width, row(p), count);
     }
-    for (int step = 1; step < num_parts; step *= 2) {
-      for (int p = 0; p + step < num_parts; p += 2 * step) {
+    for (int64_t step = 1; step < num_parts; step *= 2) {
+      for (int64_t p = 0; p + step < num_parts; p += 2 * step) {
         combine(reduce, row(p), row(p + step), count);
       }
     }
     if constexpr (std::is_floating_point_v<T>) {
       if (reduce == CIUIC_REDUCE_AVG) {
-        divide_all(row(0), count, num_parts);
+        divide_all(row(0), count, static_cast<int>(num_parts));
       }
     }
     store(row(0), static_cast<char*>(out) + begin * width, count);
@@ -109,15 +122,14 @@ void reduce_blocks(uint32_t reduce, const char* parts, int64_t stride_bytes, int
 }
 
 template <typename T>
-void reduce_plain(uint32_t reduce, const char* parts, int64_t stride_bytes, int num_parts,
-                  int64_t n, void* out) {
+void reduce_plain(uint32_t reduce, std::span<const char* const> parts, int64_t n, void* out) {
   const auto load = [](const char* from, T* to, int64_t count) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
   };
   const auto store = [](const T* from, char* to, int64_t count) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
   };
-  reduce_blocks<T>(reduce, parts, stride_bytes, num_parts, n, sizeof(T), out, load, store);
+  reduce_blocks<T>(reduce, parts, n, sizeof(T), out, load, store);
 }
 
 /// Flips the magnitude bits of negative numbers: floats in two's complement order. Its own inverse.
@@ -156,8 +168,8 @@ bool is_float(ciuic_dtype dtype) {
   return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64);
 }
 
-void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t stride_bytes,
-                  int num_parts, int64_t num_elements, void* out) {
+void reduce_parts(ciuic_dtype dtype, uint32_t reduce, std::span<const char* const> parts,
+                  int64_t num_elements, void* out) {
   if (is_narrow(dtype)) {
     const auto load = [dtype](const char* from, float* to, int64_t count) {
       widen(dtype, from, to, count);
@@ -165,22 +177,21 @@ void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t
     const auto store = [dtype](const float* from, char* to, int64_t count) {
       narrow(dtype, from, to, count);
     };
-    return reduce_blocks<float>(reduce, parts, stride_bytes, num_parts, num_elements, 2, out, load,
-                                store);
+    return reduce_blocks<float>(reduce, parts, num_elements, 2, out, load, store);
   }
   if (same(dtype, kF32)) {
-    return reduce_plain<float>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+    return reduce_plain<float>(reduce, parts, num_elements, out);
   }
   if (same(dtype, kF64)) {
-    return reduce_plain<double>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+    return reduce_plain<double>(reduce, parts, num_elements, out);
   }
   if (same(dtype, kI32)) {
-    return reduce_plain<int32_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+    return reduce_plain<int32_t>(reduce, parts, num_elements, out);
   }
   if (same(dtype, kI64)) {
-    return reduce_plain<int64_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+    return reduce_plain<int64_t>(reduce, parts, num_elements, out);
   }
-  return reduce_plain<uint8_t>(reduce, parts, stride_bytes, num_parts, num_elements, out);
+  return reduce_plain<uint8_t>(reduce, parts, num_elements, out);
 }
 
 void divide_(ciuic_dtype dtype, void* data, int64_t num_elements, int divisor) {

@@ -2,10 +2,11 @@
 //
 // Arithmetic on values of all ranks that Gloo does not do, or does not do as the contract asks:
 // sums in a fixed tree, true averages, minima and maxima that propagate NaN, 16-bit floats summed
-// in fp32 and rounded once. Pure functions of memory.
+// in fp32 and rounded once, bitwise OR and AND. Pure functions of memory.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <ciuic/abi/communicator.h>
 
@@ -15,11 +16,11 @@ namespace ciuic::plugins::gloo {
 [[nodiscard]] bool is_narrow(ciuic_dtype dtype);
 [[nodiscard]] bool is_float(ciuic_dtype dtype);
 
-/// out[i] = the reduction over p of parts[p][i], as ((0 + 1) + (2 + 3)) + ...; part p begins at
-/// parts + p * stride_bytes. `reduce` is one of SUM, AVG (floats only), MIN, MAX, PROD. `out` does
-/// not overlap the parts.
-void reduce_parts(ciuic_dtype dtype, uint32_t reduce, const char* parts, int64_t stride_bytes,
-                  int num_parts, int64_t num_elements, void* out);
+/// out[i] = the reduction over p of parts[p][i], as ((0 + 1) + (2 + 3)) + ... `reduce` is one of
+/// SUM, AVG (floats only), MIN, MAX, PROD, OR, AND (integers only). `out` may be one of the parts;
+/// otherwise it does not overlap them.
+void reduce_parts(ciuic_dtype dtype, uint32_t reduce, std::span<const char* const> parts,
+                  int64_t num_elements, void* out);
 
 /// data[i] /= divisor, for f32 and f64.
 void divide_(ciuic_dtype dtype, void* data, int64_t num_elements, int divisor);

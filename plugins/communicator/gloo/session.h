@@ -4,54 +4,31 @@
 // wait on a peer and nothing more; here every operation ends by its deadline, and the first failure
 // ends the group, with one cause for all works.
 //
-// After a failure the connections are closed, so that Gloo lets go of the memory before the works
-// end, and the ranks tell each other through the kv service that they have noticed: whoever says
-// nothing, or has no process any more, is to blame.
+// session.cpp is the way of an operation that goes well. failure.cpp is what happens otherwise:
+// after a failure the connections are closed, so that Gloo lets go of the memory before the works
+// end, and the one to blame is looked for (blame.h).
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include <ciuic/error.hpp>
-#include <ciuic/work.hpp>
-
-#include "key_value.h"
-#include "process_group.h"
+#include "batch.h"
+#include "blame.h"
+#include "operation.h"
 
 namespace ciuic::plugins::gloo {
-
-/// One call of the process group, ready to run.
-using Part = std::function<void(ProcessGroup&, Milliseconds timeout, Done)>;
-
-/// One collective. Its parts run concurrently; `finish`, local work that does not fail, comes after
-/// them and may be empty.
-struct Operation {
-  std::string what;  // for messages
-  std::chrono::nanoseconds timeout{};
-  std::vector<Part> parts;
-  std::function<void()> finish;
-};
-
-/// A rank of the group.
-struct Member {
-  int32_t global_rank = 0;
-  std::string identity;  // of its process, for death_of
-};
 
 /// Any thread, but submit one call at a time. Made with make_shared; ended with close().
 class Session final : public std::enable_shared_from_this<Session> {
  public:
   /// A group of one rank has no connections, and its operations finish at once.
   explicit Session(const Host& host);
-  Session(const Host& host, KeyValue kv, std::vector<Member> members, int rank,
-          std::unique_ptr<ProcessGroup> group);
+  Session(const Host& host, Blame blame, std::unique_ptr<ProcessGroup> group);
 
   /// Throws the cause when the group is broken. An empty work: done already.
   [[nodiscard]] Work submit(std::vector<Operation> operations);
@@ -66,21 +43,23 @@ class Session final : public std::enable_shared_from_this<Session> {
   void close(Milliseconds goodbye);
 
  private:
-  struct Batch;
   struct Live {
     Operation operation;
     std::shared_ptr<Batch> batch;
     Clock::time_point deadline;
-    size_t parts_left = 0;
+    bool running = false;  // Gloo has it
     bool failed = false;
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void start(uint64_t id, Live& live);
-  void part_done(uint64_t id, const Error* error);
+  void run_ended(uint64_t id, const Error* error);
   void retire(uint64_t id, const std::optional<Error>& error);
-  void fail(const Error& error, std::chrono::nanoseconds timeout, bool is_final);
+  void say_goodbye(Milliseconds limit);
+  void release_group();
 
+  // failure.cpp
+  void fail(const Failure& failure, std::chrono::nanoseconds timeout, bool is_final);
   void monitor();
   void check_deadlines(Lock& lock);
   void look_around(Lock& lock);
@@ -89,16 +68,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void abandon_rest(Lock& lock);
   void report();
   void decide(const Error& error);
-  [[nodiscard]] std::optional<Error> find_dead(const Error& cause) const;
-  [[nodiscard]] Error guess(const Error& cause) const;
-  [[nodiscard]] Error find_culprit(const Error& cause, Clock::time_point deadline) const;
-  void say_goodbye(Milliseconds limit);
-  void release_group();
 
   const Host host_;
-  const std::optional<KeyValue> kv_;
-  const std::vector<Member> members_;
-  const int rank_ = 0;
+  const std::optional<Blame> blame_;
 
   mutable std::mutex mutex_;
   std::condition_variable attention_;      // the monitor's
@@ -108,7 +80,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::vector<Live> abandoned_;    // Gloo may still use their memory
   uint64_t next_id_ = 0;
   Clock::time_point next_look_ = Clock::time_point::max();  // when the monitor wakes by itself
-  std::optional<Error> broken_;                             // the first failure
+  std::optional<Failure> broken_;                           // the first failure
   std::optional<Error> final_;                              // as the works report it
   std::chrono::nanoseconds patience_{};  // the search for the culprit may take so long
   bool closing_ = false;

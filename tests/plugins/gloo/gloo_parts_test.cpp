@@ -54,11 +54,21 @@ TEST(GlooAddress, LiteralsAreKnown) {
   EXPECT_FALSE(is_literal("eth0"));
 }
 
+/// Each element as the part of one rank.
+template <typename T>
+std::vector<const char*> each_of(const std::vector<T>& values) {
+  std::vector<const char*> parts;
+  for (const T& value : values) {
+    parts.push_back(reinterpret_cast<const char*>(&value));
+  }
+  return parts;
+}
+
 TEST(GlooReduction, SumsInATree) {
   // (1e8 + 1) + (-1e8 + 1) in fp32 is 0 in a tree: both ones are lost; from left to right it is 1
   const std::vector<float> parts{1e8F, 1, -1e8F, 1};
   float out = -1;
-  reduce_parts(kF32, CIUIC_REDUCE_SUM, reinterpret_cast<const char*>(parts.data()), 4, 4, 1, &out);
+  reduce_parts(kF32, CIUIC_REDUCE_SUM, each_of(parts), 1, &out);
   EXPECT_EQ(out, 0);
 }
 
@@ -67,10 +77,51 @@ TEST(GlooReduction, SumsNarrowFloatsWide) {
   std::vector<uint16_t> parts(4);
   narrow(kBF16, values.data(), parts.data(), 4);
   uint16_t out = 0;
-  reduce_parts(kBF16, CIUIC_REDUCE_SUM, reinterpret_cast<const char*>(parts.data()), 2, 4, 1, &out);
+  reduce_parts(kBF16, CIUIC_REDUCE_SUM, each_of(parts), 1, &out);
   float sum = 0;
   widen(kBF16, &out, &sum, 1);
   EXPECT_EQ(sum, 260);
+}
+
+TEST(GlooReduction, BitwiseOfIntegers) {
+  const std::vector<int32_t> parts{0b1100, 0b0110, -8};
+  int32_t out = 0;
+  reduce_parts(kI32, CIUIC_REDUCE_OR, each_of(parts), 1, &out);
+  EXPECT_EQ(out, 0b1110 | -8);
+  reduce_parts(kI32, CIUIC_REDUCE_AND, each_of(parts), 1, &out);
+  EXPECT_EQ(out, 0b0100 & -8);
+}
+
+TEST(GlooReduction, ResultMayBeOneOfTheParts) {
+  std::vector<float> a(5000, 1);
+  std::vector<float> b(5000, 2);
+  const std::vector<const char*> parts{reinterpret_cast<char*>(a.data()),
+                                       reinterpret_cast<char*>(b.data())};
+  reduce_parts(kF32, CIUIC_REDUCE_SUM, parts, 5000, b.data());
+  EXPECT_EQ(b, std::vector<float>(5000, 3));
+}
+
+/// Sums whose averages lie as close to the middle between two bf16 as they can.
+TEST(GlooReduction, AverageOfNarrowFloatsIsRoundedOnce) {
+  for (const int divisor : {2, 3, 5, 7, 9, 64, 1023}) {
+    for (int middle = 257; middle < 512; middle += 2) {
+      for (int shift = 0; middle * divisor < 1 << (23 - shift); ++shift) {
+        for (const int beside : {-1, 0, 1}) {
+          const auto sum = static_cast<float>(middle * divisor * (1 << shift) + beside);
+          float average = sum;
+          divide_(kF32, &average, 1, divisor);
+          uint16_t bits = 0;
+          narrow(kBF16, &average, &bits, 1);
+          float got = 0;
+          widen(kBF16, &bits, &got, 1);
+          int exponent = 0;
+          const double mantissa = std::frexp(double{sum} / divisor, &exponent);
+          const double want = std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+          ASSERT_EQ(double{got}, want) << sum << " / " << divisor;
+        }
+      }
+    }
+  }
 }
 
 TEST(GlooReduction, OrderKeysSortLikeFloats) {

@@ -4,75 +4,21 @@
 // when what it can see itself is right.
 #include <atomic>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <thread>
-#include <unistd.h>
 
 #include <c10/util/Logging.h>
 
-#include "core/parallel/kv_service.h"
-#include "core/parallel/rendezvous.h"
-#include "loaded_plugin.h"
+#include "failure_scenarios.h"
+#include "message_check.h"
+#include "move_check.h"
 #include "number_check.h"
+#include "rank.h"
 
 namespace ciuic::tests {
 namespace {
-
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point t) {
-  return std::chrono::duration<double>(Clock::now() - t).count();
-}
-
-void require(bool condition, const std::string& what) {
-  if (!condition) {
-    throw std::runtime_error("not so: " + what);
-  }
-}
-
-struct Rank {
-  int rank;
-  int world;
-  std::string address;
-  std::unique_ptr<core::Rendezvous> rendezvous;
-  testing::TestHost host;
-  std::unique_ptr<core::KvService> kv;
-
-  [[nodiscard]] std::unique_ptr<Communicator> communicator(std::chrono::nanoseconds timeout = 30s) {
-    return std::make_unique<Communicator>(host, rank, world, Setup{timeout, "", true});
-  }
-  /// All ranks are here; not through the communicator.
-  void meet(const std::string& where) const {
-    rendezvous->set(where + std::to_string(rank), "here");
-    for (int r = 0; r < world; ++r) {
-      require(rendezvous->get(where + std::to_string(r), 20s).has_value(),
-              "all ranks come to " + where);
-    }
-    rendezvous->add(where, 1);
-    while (rank == 0 &&
-           rendezvous->add(where, 0) < world) {  // rank 0 has the store, so it leaves last
-      std::this_thread::sleep_for(1ms);
-    }
-  }
-};
-
-/// Runs what must fail; prints code, peer, seconds and text.
-void expect_failure(const std::function<void()>& body) {
-  const auto start = Clock::now();
-  try {
-    body();
-  } catch (const Error& e) {
-    std::cout << "code=" << e.code() << "\npeer=" << e.peer()
-              << "\nseconds=" << seconds_since(start) << "\ntext=" << e.what() << std::endl;
-    return;
-  }
-  throw std::runtime_error("it did not fail");
-}
 
 void numbers(Rank& r) {
   const auto g = r.communicator();
@@ -271,6 +217,33 @@ void split(Rank& r) {
   }
 }
 
+/// Overlapping subgroups and their parent, at the same time.
+void concurrent_groups(Rank& r) {
+  const auto g = r.communicator();
+  const auto pair = g->split({r.rank / 2 * 2, r.rank / 2 * 2 + 1});
+  const auto cross = g->split({r.rank % 2, r.rank % 2 + 2});
+  for (int i = 0; i < 20; ++i) {
+    std::vector<double> a(5000, r.rank);
+    std::vector<double> b = a;
+    std::vector<double> c = a;
+    double d = -1;
+    const Work first = g->submit(all_reduce(a.data(), a.data(), kF64, 5000));
+    const Work second = pair->submit(all_reduce(b.data(), b.data(), kF64, 5000));
+    const Work third = cross->submit(all_reduce(c.data(), c.data(), kF64, 5000));
+    double own = r.rank;
+    std::vector<Call> calls{receive(&d, kF64, 1, 1 - pair->rank()),
+                            send(&own, kF64, 1, 1 - pair->rank())};
+    pair->submit(calls).wait(pair->host());
+    third.wait(g->host());
+    second.wait(g->host());
+    first.wait(g->host());
+    require(a[4999] == 6, "the parent's sum");
+    require(b[4999] == (r.rank < 2 ? 1 : 5), "a pair's sum");
+    require(c[4999] == (r.rank % 2 == 0 ? 2 : 4), "the other pair's sum");
+    require(d == (r.rank ^ 1), "a message in a subgroup, whose ranks count from 0");
+  }
+}
+
 void capabilities(Rank& r) {
   const auto g = r.communicator();
   int refused = 0;
@@ -301,6 +274,8 @@ void capabilities(Rank& r) {
   require(refused > 100, "much is refused");
   require(g->capabilities(CIUIC_OP_ALL_REDUCE, CIUIC_REDUCE_AVG, kI64) == 0,
           "integer averages are denied");
+  require(g->capabilities(CIUIC_OP_REDUCE, CIUIC_REDUCE_OR, kF32) == 0,
+          "bitwise reductions of floats are denied");
   float x[4] = {};
   const auto refuses = [&](int32_t code, Call call) {
     try {
@@ -311,10 +286,10 @@ void capabilities(Rank& r) {
     }
     throw std::runtime_error("a bad request was taken");
   };
-  const int64_t counts[2] = {1, 3};
+  const int64_t counts[4] = {1, 3, 0, 0};
   Call uneven = all_reduce(x, x, kF32, 4);
   uneven.c.in_counts = counts;
-  refuses(CIUIC_UNIMPLEMENTED, uneven);
+  refuses(CIUIC_INVALID, uneven);
   Call scaled = all_reduce(x, x, kF32, 4);
   scaled.c.factor = 0.5;
   refuses(CIUIC_UNIMPLEMENTED, scaled);
@@ -383,6 +358,7 @@ void reconnect(Rank& r) {
 void unfinished(Rank& r) {
   auto g = r.communicator();
   std::vector<float> x(1 << 16);
+  g->run(barrier());  // all are connected
   if (r.rank == 0) {
     const Work work = g->submit(all_reduce(x.data(), x.data(), kF32, 1 << 16));
     const auto start = Clock::now();
@@ -436,6 +412,21 @@ void bench(Rank& r) {
     call.c.op = CIUIC_OP_BROADCAST;
     g->run(std::move(call));
   });
+  measure("all_reduce_tree_16MiB_us", 3, [&] {
+    Call call = all_reduce(x.data(), x.data(), kF32, kBig);
+    call.c.flags = CIUIC_COLLECTIVE_TREE;
+    g->run(std::move(call));
+  });
+  measure("all_to_all_16MiB_us", 3,
+          [&] { g->run(move(CIUIC_OP_ALL_TO_ALL, x.data(), kBig, y.data(), kBig, kF32)); });
+  const int right = (r.rank + 1) % r.world;
+  const int left = (r.rank + r.world - 1) % r.world;
+  const auto pass = [&](int64_t n) {
+    std::vector<Call> calls{send(x.data(), kF32, n, right), receive(y.data(), kF32, n, left)};
+    g->submit(calls).wait(g->host());
+  };
+  measure("send_and_receive_16MiB_us", 3, [&] { pass(kBig); });
+  measure("send_and_receive_64B_us", 100, [&] { pass(16); });
   measure("all_reduce_64B_us", 100, [&] { g->run(all_reduce(s.data(), s.data(), kF64, 8)); });
   measure("barrier_us", 100, [&] { g->run(barrier()); });
 }
@@ -443,6 +434,13 @@ void bench(Rank& r) {
 void run(const std::string& scenario, Rank& r) {
   const std::map<std::string, std::function<void()>> scenarios{
       {"numbers", [&] { numbers(r); }},
+      {"moves", [&] { check_moves(*r.communicator()); }},
+      {"messages", [&] { check_messages(*r.communicator()); }},
+      {"groups", [&] { concurrent_groups(r); }},
+      {"mismatch", [&] { mismatches(r); }},
+      {"silent_moves", [&] { silent_in_moves(r); }},
+      {"killed_moves", [&] { killed_in_moves(r); }},
+      {"abort_receive", [&] { abort_open_receive(r); }},
       {"in_flight", [&] { in_flight(r); }},
       {"silent", [&] { silent(r); }},
       {"short_request", [&] { short_request(r); }},

@@ -38,6 +38,12 @@ TEST_P(GlooWorld, NumbersAreRightAndTheSameBitsEverywhereAndEveryTime) {
   EXPECT_EQ(second[0].value("hash"), first[0].value("hash"));
 }
 
+TEST_P(GlooWorld, PartsArriveWhereTheyBelong) {
+  expect_all_succeed(run_ranks(GetParam(), "moves"));
+}
+
+TEST_P(GlooWorld, MessagesArrive) { expect_all_succeed(run_ranks(GetParam(), "messages")); }
+
 TEST_P(GlooWorld, ManyOperationsInFlight) {
   expect_all_succeed(run_ranks(GetParam(), "in_flight"));
 }
@@ -62,6 +68,40 @@ TEST(Gloo, FindsAnAddressOrTakesTheUsers) {
 }
 
 TEST(Gloo, SplitsIntoSubgroups) { expect_all_succeed(run_ranks(4, "split")); }
+
+TEST(Gloo, SubgroupsWorkAtTheSameTime) { expect_all_succeed(run_ranks(4, "groups")); }
+
+TEST(Gloo, RanksThatDisagreeRunIntoTheDeadline) {
+  for (const int world : {2, 3}) {
+    expect_all_succeed(run_ranks(world, "mismatch", 80s));
+  }
+}
+
+TEST(Gloo, SilentRankIsNamedInEveryOperation) {
+  for (const int world : {2, 3}) {
+    expect_all_succeed(run_ranks(world, "silent_moves", 80s));
+  }
+}
+
+TEST(Gloo, KilledRankIsNamedInMovesAndMessages) {
+  for (const int world : {2, 3}) {
+    const auto ranks = run_ranks(world, "killed_moves");
+    for (int r = 0; r < world - 1; ++r) {
+      const RankProcess& rank = ranks[static_cast<size_t>(r)];
+      EXPECT_EQ(rank.exit_code(), 0) << rank.output();
+      EXPECT_EQ(rank.number("code"), CIUIC_UNAVAILABLE) << rank.output();
+      EXPECT_EQ(rank.number("peer"), world - 1) << rank.output();
+      EXPECT_LE(rank.number("seconds"), 3) << rank.output();
+    }
+  }
+}
+
+TEST(Gloo, AbortEndsAnOpenReceive) {
+  const auto ranks = run_ranks(2, "abort_receive");
+  expect_all_succeed(ranks);
+  EXPECT_EQ(ranks[0].number("code"), CIUIC_CANCELLED) << ranks[0].output();
+  EXPECT_LE(ranks[0].number("seconds"), 1) << ranks[0].output();
+}
 
 TEST(Gloo, SilentRankIsNamedAtTheDeadline) {
   for (const int world : {2, 3}) {
@@ -162,7 +202,9 @@ TEST(Gloo, Benchmark) {
   expect_all_succeed(ranks);
   for (const char* what :
        {"all_reduce_16MiB_us", "all_reduce_bf16_16MiB_us", "reduce_scatter_16MiB_us",
-        "all_gather_16MiB_us", "all_reduce_64B_us", "barrier_us"}) {
+        "all_gather_16MiB_us", "broadcast_16MiB_us", "all_reduce_tree_16MiB_us",
+        "all_to_all_16MiB_us", "send_and_receive_16MiB_us", "send_and_receive_64B_us",
+        "all_reduce_64B_us", "barrier_us"}) {
     RecordProperty(what, ranks[0].value(what));
     std::cout << what << " " << ranks[0].value(what) << "\n";
   }

@@ -33,6 +33,19 @@ inline const ciuic_descriptor& gloo_descriptor() {
 struct Call {
   Tensor in, out;
   ciuic_collective c{};
+  bool has_in = true;  // where the operation would take one
+  bool has_out = true;
+
+  /// Points the collective at its tensors.
+  const ciuic_collective& ready() {
+    const bool takes_in =
+        c.op != CIUIC_OP_BROADCAST && c.op != CIUIC_OP_BARRIER && c.op != CIUIC_OP_RECV;
+    const bool takes_out = c.op != CIUIC_OP_BARRIER && c.op != CIUIC_OP_SEND;
+    c.struct_size = sizeof(c);
+    c.in = takes_in && has_in ? in.ptr() : nullptr;
+    c.out = takes_out && has_out ? out.ptr() : nullptr;
+    return c;
+  }
 };
 
 struct Setup {
@@ -87,11 +100,7 @@ class Communicator {
   [[nodiscard]] Work submit(std::span<Call> calls) const {
     std::vector<ciuic_collective> collectives;
     for (Call& call : calls) {
-      call.c.struct_size = sizeof(call.c);
-      call.c.in = call.c.op == CIUIC_OP_BROADCAST || call.c.op == CIUIC_OP_BARRIER ? nullptr
-                                                                                   : call.in.ptr();
-      call.c.out = call.c.op == CIUIC_OP_BARRIER ? nullptr : call.out.ptr();
-      collectives.push_back(call.c);
+      collectives.push_back(call.ready());
     }
     ciuic_work* work = nullptr;
     host_.host().check(vt().submit(self_, to_array(collectives), nullptr, &work));
@@ -141,6 +150,25 @@ inline Call all_reduce(void* in, void* out, ciuic_dtype dtype, int64_t n,
   Call call{Tensor(in, dtype, {n}), Tensor(out, dtype, {n}), {}};
   call.c.op = CIUIC_OP_ALL_REDUCE;
   call.c.reduce = reduce;
+  return call;
+}
+
+/// Of bytes that only move.
+inline Call move(uint32_t op, void* in, int64_t in_count, void* out, int64_t out_count,
+                 ciuic_dtype dtype, int32_t peer = 0) {
+  Call call{Tensor(in, dtype, {in_count}), Tensor(out, dtype, {out_count}), {}};
+  call.c.op = op;
+  call.c.peer = peer;
+  return call;
+}
+inline Call send(void* data, ciuic_dtype dtype, int64_t n, int32_t to, uint32_t tag = 0) {
+  Call call = move(CIUIC_OP_SEND, data, n, nullptr, 0, dtype, to);
+  call.c.tag = tag;
+  return call;
+}
+inline Call receive(void* data, ciuic_dtype dtype, int64_t n, int32_t from, uint32_t tag = 0) {
+  Call call = move(CIUIC_OP_RECV, nullptr, 0, data, n, dtype, from);
+  call.c.tag = tag;
   return call;
 }
 

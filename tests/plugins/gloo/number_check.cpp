@@ -73,6 +73,10 @@ double combine(uint32_t reduce, double a, double b) {
       return std::max(a, b);
     case CIUIC_REDUCE_PROD:
       return a * b;
+    case CIUIC_REDUCE_OR:
+      return static_cast<double>(static_cast<int64_t>(a) | static_cast<int64_t>(b));
+    case CIUIC_REDUCE_AND:
+      return static_cast<double>(static_cast<int64_t>(a) & static_cast<int64_t>(b));
     default:
       return a + b;
   }
@@ -131,6 +135,9 @@ class Runner {
     call.c.peer = root(c);
     call.c.sequence = static_cast<uint64_t>(++count_);
     g_.run(std::move(call));
+    if (c.op == CIUIC_OP_REDUCE && g_.rank() != root(c)) {
+      return;
+    }
     for (int64_t i = 0; i < out_count; ++i) {
       const double got = load_element(c.dtype, out + i * width);
       const double want = expected(c, i);
@@ -142,7 +149,7 @@ class Runner {
         throw std::runtime_error(text.str());
       }
     }
-    if (c.op != CIUIC_OP_REDUCE_SCATTER) {
+    if (c.op != CIUIC_OP_REDUCE_SCATTER && c.op != CIUIC_OP_REDUCE) {
       add_to_hash(out, out_count * width);
     }
   }
@@ -195,8 +202,8 @@ uint64_t check_numbers(const Communicator& communicator) {
   for (const ciuic_dtype dtype : {kF32, kF64, kF16, kBF16, kI32, kI64, kU8}) {
     for (const int64_t n : {0, 1, 2, 3, 127, 1025, 100003}) {
       for (const bool in_place : {false, true}) {
-        for (const uint32_t op : {CIUIC_OP_ALL_REDUCE, CIUIC_OP_REDUCE_SCATTER}) {
-          for (uint32_t reduce = CIUIC_REDUCE_SUM; reduce <= CIUIC_REDUCE_PROD; ++reduce) {
+        for (const uint32_t op : {CIUIC_OP_ALL_REDUCE, CIUIC_OP_REDUCE, CIUIC_OP_REDUCE_SCATTER}) {
+          for (uint32_t reduce = CIUIC_REDUCE_SUM; reduce <= CIUIC_REDUCE_AND; ++reduce) {
             if (communicator.capabilities(op, reduce, dtype) != 0) {
               runner.run({op, reduce, 0, dtype, n, in_place});
             }
