@@ -54,7 +54,7 @@ class Hub final : public ciuic::Communicator {
   explicit Hub(const ciuic::Context& c)
       : Communicator(c),
         timeout_(c.options().duration("timeout")),
-        key_("hub/" + std::to_string(c.generation())),
+        key_(new_key(host(), c)),
         star_(host(), key_, c.rank(), all_ranks(c.world()), Clock::now() + timeout_) {}
 
   Hub(const Hub& parent, std::string key, int rank, std::vector<int32_t> ranks)
@@ -113,6 +113,16 @@ class Hub final : public ciuic::Communicator {
   void abort(int32_t code) noexcept override { star_.abort(code); }
 
  private:
+  /// Every rank counts the groups that it has joined, so a second one in the same run meets under a
+  /// key of its own.
+  static std::string new_key(const ciuic::Host& host, const ciuic::Context& c) {
+    const std::string base = "hub/" + std::to_string(c.generation()) + "/";
+    const std::string counter = base + "groups-of-" + std::to_string(c.rank());
+    const auto& kv = host.service<ciuic_kv_service>("ciuic.kv");
+    int64_t number = 0;
+    host.check(kv.add(kv.ctx, ciuic::to_str(counter), 1, &number));
+    return base + std::to_string(number);
+  }
   static std::vector<int32_t> all_ranks(int32_t world) {
     std::vector<int32_t> ranks;
     for (int32_t r = 0; r < world; ++r) {
@@ -124,8 +134,9 @@ class Hub final : public ciuic::Communicator {
   void run(const ciuic_collective& c) {
     const ciuic_tensor* some = c.in != nullptr ? c.in : c.out;
     const ciuic_dtype dtype = some == nullptr ? ciuic::kU8 : some->t.dtype;
-    if (capabilities(c.op, c.reduce, dtype, {CIUIC_DEVICE_CPU, 0}) == 0 || c.vote != 0 ||
-        c.in_counts != nullptr || c.out_counts != nullptr || (c.factor != 0 && c.factor != 1)) {
+    if (capabilities(c.op, c.reduce, dtype, {CIUIC_DEVICE_CPU, 0}) == 0 || c.flags != 0 ||
+        c.vote != 0 || c.in_counts != nullptr || c.out_counts != nullptr ||
+        (c.factor != 0 && c.factor != 1)) {
       throw Error(CIUIC_UNIMPLEMENTED, "hub: this operation is not offered (see capabilities)");
     }
     const ciuic_tensor* in = c.op == CIUIC_OP_BROADCAST ? c.out : c.in;

@@ -79,25 +79,30 @@ static ciuic_status* reserve(ciuic_instance* self, size_t count) {
   return NULL;
 }
 
-static uint64_t epoch_samples(const ciuic_instance* self) {
+/* The samples of one epoch; 0 where there is no data service, as in an estimate. */
+static ciuic_status* epoch_samples(const ciuic_instance* self, uint64_t* samples) {
   const ciuic_data_service* data =
       (const ciuic_data_service*)self->host->service(self->host->ctx, "ciuic.data", 0);
-  return data == NULL ? 0 : data->samples(data->ctx);
+  *samples = data == NULL ? 0 : data->samples(data->ctx);
+  return data != NULL && *samples == 0
+             ? error(self->host, CIUIC_PRECONDITION, "striped: there is no sample to plan")
+             : NULL;
 }
 
 static ciuic_status* plan(ciuic_instance* self, const ciuic_batch_request* request,
                           ciuic_batch_plan* out) {
   const uint64_t world = request->world;
-  const uint64_t epoch = epoch_samples(self);
   const uint32_t first_rank = request->only_rank < 0 ? 0 : (uint32_t)request->only_rank;
   const uint32_t ranks = request->only_rank < 0 ? request->world : 1;
+  uint64_t epoch = 0;
   ciuic_status* status;
   uint32_t r, row;
   size_t n = 0;
   if (request->step == 0 || world == 0 || request->row_tokens == 0) {
     return error(self->host, CIUIC_INVALID, "striped: step, world and row_tokens start at 1");
   }
-  status = reserve(self, (size_t)(ranks * self->sequences));
+  status = epoch_samples(self, &epoch);
+  status = status != NULL ? status : reserve(self, (size_t)(ranks * self->sequences));
   if (status != NULL) {
     return status;
   }

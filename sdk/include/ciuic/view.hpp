@@ -168,17 +168,17 @@ inline bool is_contiguous(const ciuic_tensor& t) noexcept {
   return true;
 }
 
-/// The elements of a contiguous host tensor as T*. Throws INVALID when type, layout or device are
-/// not that.
+/// The elements of a contiguous host tensor as T*. Throws UNIMPLEMENTED when type, layout or device
+/// are not that: what the caller does not serve.
 template <typename T>
 T* elements(const ciuic_tensor& t) {
   if (!same(t.t.dtype, dtype_of<T>::value)) {
-    raise(Error(CIUIC_INVALID, "tensor " + std::string(to_view(t.name)) + ": got " +
-                                   dtype_name(t.t.dtype) + ", expected " +
-                                   dtype_name(dtype_of<T>::value)));
+    raise(Error(CIUIC_UNIMPLEMENTED, "tensor " + std::string(to_view(t.name)) + ": got " +
+                                         dtype_name(t.t.dtype) + ", expected " +
+                                         dtype_name(dtype_of<T>::value)));
   }
   if (t.t.device.type != CIUIC_DEVICE_CPU || !is_contiguous(t)) {
-    raise(Error(CIUIC_INVALID,
+    raise(Error(CIUIC_UNIMPLEMENTED,
                 "tensor " + std::string(to_view(t.name)) + ": expected contiguous host memory"));
   }
   return static_cast<T*>(tensor_data(t));
