@@ -76,6 +76,22 @@ class Writer {
         line(toml_key(key), value, name + "." + key);
       }
     }
+    write_other_tables(kind);
+  }
+
+  /// Plugins that are used without being chosen: candidates of a shadow.
+  void write_other_tables(std::string_view kind) {
+    const auto chosen = chosen_plugins(config_);
+    for (const auto& [name, entries] : parts_.plugin_tables) {
+      const auto is_this = [&name = name](const auto& c) { return c.first + "." + c.second == name; };
+      if (name.starts_with(std::string(kind) + ".") && !entries.empty() &&
+          std::none_of(chosen.begin(), chosen.end(), is_this)) {
+        begin_table(name);
+        for (const auto& [key, value] : entries) {
+          line(toml_key(key), value, name + "." + key);
+        }
+      }
+    }
   }
 
   [[nodiscard]] TomlEntries plugin_entries(const std::string& name) const {

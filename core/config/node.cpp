@@ -12,7 +12,9 @@ namespace {
 template <typename Table>
 auto place_of(Table& table, std::string_view key) {
   return std::lower_bound(table.begin(), table.end(), key,
-                          [](const Entry& entry, std::string_view k) { return entry.key < k; });
+                          [](const Entry& entry, std::string_view k) {
+                            return entry.key.compare(k) < 0;  // clang 14 has no < of these two
+                          });
 }
 
 std::string list_text(const Node::List& list) {

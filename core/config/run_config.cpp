@@ -218,9 +218,6 @@ class Checker {
   }
 
   void check_not_built() {
-    if (!config_.plugins.lock.empty()) {
-      problem_at_key("plugins.lock", "plugins.lock: plugin locks are not supported yet");
-    }
     if (config_.checkpoint.asynchronous) {
       problem_at_key("checkpoint.asynchronous",
                      "checkpoint.asynchronous: not built yet; use false");

@@ -38,7 +38,11 @@ struct RunSection {
 
 struct PluginsSection {
   std::vector<std::string> path;
-  std::string lock;
+  std::string lock;  // empty: none
+  bool allow_env = true;
+  std::string trust = "owner";
+  std::chrono::nanoseconds probe_timeout = std::chrono::seconds(20);
+  std::chrono::nanoseconds call_timeout = std::chrono::minutes(10);  // 0: never
 };
 
 struct ModelSection {
@@ -90,6 +94,19 @@ struct CheckpointSection {
   bool asynchronous = false;
 };
 
+/// Decorators around a kind's plugins, outermost first, as they stand in the file; read by
+/// core/plugin/decorator/decorator_spec.h, which knows each one's keys.
+struct DecoratorList {
+  Node list;
+
+  [[nodiscard]] bool is_empty() const { return list.list() == nullptr || list.list()->empty(); }
+};
+
+/// `decorate` of each kind's table.
+struct DecorateKeys {
+  DecoratorList batch_scheduler, communicator, sharding, optimizer, precision, checkpoint, profiler;
+};
+
 struct RunConfig {
   RunSection run;
   PluginsSection plugins;
@@ -104,6 +121,7 @@ struct RunConfig {
   ScheduleSection schedule;
   CheckpointSection checkpoint;
   std::vector<std::string> profilers;
+  DecorateKeys decorate;
 
   /// Tables of plugins, chosen or not, by "<kind>.<plugin>".
   std::map<std::string, Node> plugin_tables;

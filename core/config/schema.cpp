@@ -11,6 +11,9 @@ namespace {
 constexpr double kMost =
     1e15;  // of any count: products of two of them that are used stay far from overflow
 
+constexpr std::string_view kDecorateDoc =
+    "Layers around the plugin, outermost first: record, chaos, shadow; docs/decorators.md.";
+
 constexpr std::array<Section, 13> kSections{{
     {"run",
      "Everything needed to repeat the run is here or in the lock, never only in the environment."},
@@ -62,8 +65,26 @@ constexpr std::array kKeys{
     // [plugins]
     Key{"plugins", "path", KeyType::Strings, at<&RunConfig::plugins, &PluginsSection::path>,
         "Folders; then CIUIC_PLUGIN_PATH, then those beside the binary.", kPlace},
+    Key{"plugins", "allow_env", KeyType::Boolean,
+        at<&RunConfig::plugins, &PluginsSection::allow_env>,
+        "Whether CIUIC_PLUGIN_PATH is looked at.", kPlace},
     Key{"plugins", "lock", KeyType::String, at<&RunConfig::plugins, &PluginsSection::lock>,
-        "Lock file: not supported yet, refused.", kPlace | kOptional, 0, 0, "", "\"ciuic.lock\""},
+        "A file of ciuic plugin lock: a plugin that it does not name, or with another sha256, is "
+        "refused.",
+        kPlace | kOptional, 0, 0, "", "\"ciuic.lock\""},
+    Key{"plugins", "trust", KeyType::Choice, at<&RunConfig::plugins, &PluginsSection::trust>,
+        "Whose files are loaded: strict: root's and one's own; owner: also those of the owner of "
+        "ciuic; any: for file systems without owners and modes.",
+        kPlace, 0, 0, "strict | owner | any"},
+    Key{"plugins", "probe_timeout", KeyType::Duration,
+        at<&RunConfig::plugins, &PluginsSection::probe_timeout>,
+        "How long a plugin may take to load in the child that looks at it first.", kPlace, 1e6,
+        3.6e12},
+    Key{"plugins", "call_timeout", KeyType::Duration,
+        at<&RunConfig::plugins, &PluginsSection::call_timeout>,
+        "A call into a plugin that takes longer ends the run with its name; \"never\" turns it off. "
+        "Waits for communication have communicator.timeout where that is longer.",
+        kPlace, 0, 9.2e18},
     // [model]
     Key{"model", "preset", KeyType::String, at<&RunConfig::model, &ModelSection::preset>,
         "A built-in configuration; this or from.", kMovesBits | kOptional | kAsked, 0, 0, "",
@@ -98,19 +119,34 @@ constexpr std::array kKeys{
     // One plugin of each kind, with what the host itself needs to know beside it.
     Key{"batch_scheduler", "plugin", KeyType::Plugin, at<&RunConfig::batch_scheduler>, "Which one.",
         kMovesBits},
+    Key{"batch_scheduler", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::batch_scheduler>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     Key{"communicator", "plugin", KeyType::Plugin,
         at<&RunConfig::communicator, &CommunicatorSection::plugin>, "Which one.", kMovesBits},
     Key{"communicator", "timeout", KeyType::Duration,
         at<&RunConfig::communicator, &CommunicatorSection::timeout>,
         "Deadline of one operation, for a plugin whose own table does not set it.", 0, 1e6, 9.2e18},
+    Key{"communicator", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::communicator>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     Key{"sharding", "plugin", KeyType::Plugin, at<&RunConfig::sharding>, "Which one.", kMovesBits},
+    Key{"sharding", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::sharding>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     Key{"optimizer", "plugin", KeyType::Plugin,
         at<&RunConfig::optimizer, &OptimizerSection::plugin>, "Which one.", kMovesBits},
     Key{"optimizer", "gradient_clip_norm", KeyType::Float,
         at<&RunConfig::optimizer, &OptimizerSection::gradient_clip_norm>,
         "Largest global norm of the gradients; 0: no clipping.", kMovesBits, 0, 1e30},
+    Key{"optimizer", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::optimizer>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     Key{"precision", "plugin", KeyType::Plugin, at<&RunConfig::precision>, "Which one.",
         kMovesBits},
+    Key{"precision", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::precision>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     // [schedule]
     Key{"schedule", "learning_rate", KeyType::Schedule,
         at<&RunConfig::schedule, &ScheduleSection::learning_rate>,
@@ -137,8 +173,14 @@ constexpr std::array kKeys{
     Key{"checkpoint", "asynchronous", KeyType::Boolean,
         at<&RunConfig::checkpoint, &CheckpointSection::asynchronous>,
         "Write while training goes on: not built yet, refused.", 0},
+    Key{"checkpoint", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::checkpoint>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
     // [profiler]
     Key{"profiler", "plugins", KeyType::Plugins, at<&RunConfig::profilers>, "Any number.", 0},
+    Key{"profiler", "decorate", KeyType::Decorators,
+        at<&RunConfig::decorate, &DecorateKeys::profiler>, kDecorateDoc, kOptional, 0, 0, "",
+        "[{ with = \"record\" }]"},
 };
 
 }  // namespace
@@ -196,6 +238,9 @@ bool is_set(const Key& key, const RunConfig& config) {
   if (const auto* list = std::get_if<std::vector<std::string>*>(&slot)) {
     return !(*list)->empty();
   }
+  if (const auto* decorators = std::get_if<DecoratorList*>(&slot)) {
+    return !(*decorators)->is_empty();
+  }
   return true;
 }
 
@@ -225,6 +270,8 @@ std::string_view type_name(KeyType type) {
       return "interval";
     case KeyType::Schedule:
       return "number or phases";
+    case KeyType::Decorators:
+      return "list of decorators";
   }
   return "";
 }

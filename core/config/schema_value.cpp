@@ -23,6 +23,9 @@ constexpr std::array<Shape, 4> kShapes{{{SchedulePhase::Shape::Linear, "linear"}
                                         {SchedulePhase::Shape::Cosine, "cosine"},
                                         {SchedulePhase::Shape::Step, "step"}}};
 
+/// A duration of 0 is no duration: it turns off what the key is for.
+bool may_be_never(const Key& key) { return key.type == KeyType::Duration && key.min == 0; }
+
 std::string expected(const Key& key) {
   const std::string range = range_text(key);
   const std::string in_range = range.empty() ? "" : ", " + range;
@@ -46,11 +49,14 @@ std::string expected(const Key& key) {
     case KeyType::Plugins:
       return "a list of names of plugins, each once";
     case KeyType::Duration:
-      return "a duration such as \"30s\" or \"10m\"" + in_range;
+      return "a duration such as \"30s\" or \"10m\"" +
+             (may_be_never(key) ? std::string(", or \"never\"") : in_range);
     case KeyType::Interval:
       return "\"50 steps\", \"1 epoch\", \"10m\" or \"never\"";
     case KeyType::Schedule:
       return "a finite number" + in_range + ", or a list of phases";
+    case KeyType::Decorators:
+      return "a list of decorators, such as [{ with = \"record\" }]";
   }
   return "";
 }
@@ -314,8 +320,10 @@ class Assign {
     *out = *strings;
   }
   void operator()(std::chrono::nanoseconds* out) const {
-    const auto duration =
-        node_.string() != nullptr ? parse_duration(*node_.string()) : std::nullopt;
+    auto duration = node_.string() != nullptr ? parse_duration(*node_.string()) : std::nullopt;
+    if (may_be_never(key_) && node_.string() != nullptr && *node_.string() == "never") {
+      duration = std::chrono::nanoseconds(0);
+    }
     duration&& in_range(key_, static_cast<double>(duration->count())) ? void(*out = *duration)
                                                                       : refuse();
   }
@@ -323,6 +331,9 @@ class Assign {
     const auto interval =
         node_.string() != nullptr ? parse_interval(*node_.string()) : std::nullopt;
     interval ? void(*out = *interval) : refuse();
+  }
+  void operator()(DecoratorList* out) const {
+    node_.list() != nullptr ? void(out->list = node_) : refuse();
   }
   void operator()(SchedulePhases* out) const {
     if (const auto phases = phases_of(key_, node_, problems_)) {
@@ -365,6 +376,9 @@ class Text {
   }
   std::string operator()(const Interval* v) const { return toml_string(format_interval(*v)); }
   std::string operator()(const SchedulePhases* v) const { return phases_text(*v); }
+  std::string operator()(const DecoratorList* v) const {
+    return v->is_empty() ? "[]" : v->list.text();
+  }
 
  private:
   [[nodiscard]] std::string key_example() const { return std::string(key_.example); }

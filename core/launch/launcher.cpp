@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <random>
 #include <signal.h>
 #include <spawn.h>
@@ -28,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 /// After the first failure the others may still find out for themselves and write their last lines.
 constexpr auto kGraceAfterFailure = std::chrono::seconds(3);
 constexpr auto kGraceAfterSecondSignal = std::chrono::seconds(2);
+/// Between the question what a rank is doing and its end by force.
+constexpr auto kTimeForLastWords = std::chrono::milliseconds(300);
 
 struct Rank {
   int number = 0;
@@ -253,9 +257,13 @@ class Launcher {
     if (!deadline_ || Clock::now() < *deadline_) {
       return;
     }
+    const bool is_asked = std::exchange(is_asked_for_words_, true);
+    if (is_asked && Clock::now() < *deadline_ + kTimeForLastWords) {
+      return;
+    }
     for (const Rank& rank : ranks_) {
       if (rank.is_running) {
-        kill(rank.pid, SIGKILL);
+        kill(rank.pid, is_asked ? SIGKILL : SIGQUIT);
       }
     }
   }
@@ -279,6 +287,9 @@ class Launcher {
   void note_failure(Rank& rank, int status, int code, bool is_signal) {
     // A lost peer is what the others see of a failure. Who says more, or was killed, is nearer to the cause.
     const bool ended_by_us = deadline_ && Clock::now() >= *deadline_;
+    if (ended_by_us && is_signal) {
+      words_.push_back("rank " + std::to_string(rank.number) + ": " + read_report(rank.report));
+    }
     const bool says_more = is_signal
                                ? !is_first_by_signal_
                                : code != static_cast<int>(ExitCode::Communication) &&
@@ -290,7 +301,8 @@ class Launcher {
     }
     is_first_by_signal_ = is_signal;
     first_.code = code;
-    first_.message = is_signal ? death_message(rank, WTERMSIG(status)) : read_report(rank.report);
+    const std::string report = read_report(rank.report);
+    first_.message = is_signal ? death_message(rank, WTERMSIG(status), report) : report;
     if (first_.message.empty() && code != static_cast<int>(ExitCode::Stopped) && code < 128) {
       first_.message = format(Failure(
           static_cast<ExitCode>(code),
@@ -302,10 +314,16 @@ class Launcher {
     }
   }
 
-  std::string death_message(const Rank& rank, int signal) const {
-    Failure failure(ExitCode::Communication,
-                    "rank " + std::to_string(rank.number) + " was ended by signal " +
-                        std::to_string(signal) + " (" + strsignal(signal) + ")",
+  /// `report`: what a rank that crashed has said of plugin, function and library.
+  std::string death_message(const Rank& rank, int signal, std::string_view report) const {
+    constexpr std::string_view kPrefix = "ciuic: error: ";
+    const std::string end = "rank " + std::to_string(rank.number) + " was ended by signal " +
+                            std::to_string(signal) + " (" + strsignal(signal) + ")";
+    if (report.substr(0, kPrefix.size()) == kPrefix) {
+      return std::string(kPrefix) + end + ": " + std::string(report.substr(kPrefix.size())) +
+             "; see " + request_.log_folder;
+    }
+    Failure failure(ExitCode::Communication, end,
                     signal == SIGKILL
                         ? "was it killed by hand, or by the kernel for lack of memory? start the "
                           "same command again to go on from the last checkpoint"
@@ -328,6 +346,9 @@ class Launcher {
     if (stop_signals_ >= 2 && (first_.code >= 128 || is_first_by_signal_)) {
       return 128 + last_signal_;
     }
+    for (const std::string& words : words_) {
+      std::fprintf(stderr, "%s\n", words.c_str());
+    }
     if (!first_.message.empty()) {
       std::fprintf(stderr, "%s\n", first_.message.c_str());
     }
@@ -347,6 +368,8 @@ class Launcher {
   std::optional<Clock::time_point> deadline_;
   FirstFailure first_;
   bool is_first_by_signal_ = false;
+  bool is_asked_for_words_ = false;
+  std::vector<std::string> words_;  // of ranks that had to be ended
 };
 
 }  // namespace

@@ -31,10 +31,7 @@ OpenArchive ArchiveOpener::open(const std::string& uri) const {
                   {{"file", uri}});
   }
   std::string asked;
-  for (const FoundPlugin& found : catalog_.list().plugins) {
-    if (found.descriptor->kind != CIUIC_KIND_CHECKPOINT || found.shadowed) {
-      continue;
-    }
+  for (const FoundPlugin& found : catalog_.all_of(CIUIC_KIND_CHECKPOINT)) {
     std::unique_ptr<CheckpointPlugin> plugin = create(found);
     if (std::optional<Archive> archive = plugin->open(uri)) {
       return {std::move(plugin), std::move(*archive)};

@@ -8,12 +8,9 @@
 #include <sstream>
 #include <stdexcept>
 
-#include <ciuic/view.hpp>
-
 #include "core/log/failure.h"
-#include "core/plugin/descriptor_check.h"
 #include "core/plugin/kind.h"
-#include "core/plugin/library.h"
+#include "core/plugin/loading_pipeline.h"
 
 namespace ciuic::core {
 namespace {
@@ -32,20 +29,17 @@ std::vector<std::string> libraries_in(const std::string& folder) {
   return files;
 }
 
-/// Maps a file and adds what it offers to the listing.
-void read_library(const std::string& path, Listing& out) {
-  try {
-    const Library library = Library::open(path);
-    for (const ciuic_descriptor* d : library.descriptors()) {
-      if (std::string problem = descriptor_problem(*d); !problem.empty()) {
-        out.refused.push_back({path, "descriptor: " + problem});
-        continue;
-      }
-      out.plugins.push_back({d, path, false});
-    }
-  } catch (const std::runtime_error& e) {
-    out.refused.push_back({path, e.what()});
-  }
+RefusedFile refused(const LibraryFile& file) {
+  return {file.path, file.refusal->text(), file.refusal->remedy};
+}
+
+Failure refusal(uint32_t kind, std::string_view name, const LibraryFile& file) {
+  const RefusedFile r = refused(file);
+  return Failure(ExitCode::Plugin,
+                 std::string(kind_name(kind)) + " plugin \"" + std::string(name) +
+                     "\" is refused: " + r.reason,
+                 r.remedy.empty() ? "see ciuic plugin inspect " + file.path : r.remedy,
+                 {{"file", file.path}});
 }
 
 void mark_shadowed(std::vector<FoundPlugin>& plugins) {
@@ -55,13 +49,20 @@ void mark_shadowed(std::vector<FoundPlugin>& plugins) {
   }
 }
 
+/// `all` are the files on the path, examined.
 Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::string>& folders,
-                  const Listing& all) {
-  std::string there;
-  for (const FoundPlugin& p : all.plugins) {
-    if (p.descriptor->kind == kind && !p.shadowed) {
-      there += std::string(there.empty() ? "" : ", ") + p.descriptor->name;
+                  const std::vector<std::shared_ptr<LibraryFile>>& all) {
+  std::set<std::string> names;
+  for (const auto& file : all) {
+    for (const NoteRecord& r : file->note ? file->note->plugins : std::vector<NoteRecord>{}) {
+      if (r.kind == kind && !file->refusal) {
+        names.insert(r.name);
+      }
     }
+  }
+  std::string there;
+  for (const std::string& n : names) {
+    there += (there.empty() ? "" : ", ") + n;
   }
   const std::string kind_text(kind_name(kind));
   Failure failure(ExitCode::Plugin,
@@ -72,24 +73,41 @@ Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::s
     std::error_code ec;
     failure.detail("looked in " + folder + (fs::is_directory(folder, ec) ? "" : " (not a folder)"));
   }
-  for (const RefusedFile& r : all.refused) {
-    failure.detail("refused " + r.path + ": " + r.reason);
+  for (const auto& file : all) {
+    if (file->refusal) {
+      failure.detail("refused " + file->path + ": " + file->refusal->text());
+    }
   }
   return failure;
 }
 
-bool is_plugin_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
-}
-
 }  // namespace
 
-Catalog::Catalog(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+const ciuic_descriptor* FoundPlugin::load() const {
+  for (const ciuic_descriptor* d : file->library().descriptors()) {
+    if (d->kind == descriptor->kind && descriptor->name == d->name) {
+      if (is_same(*DescriptorInfo::of(*d), *descriptor)) {
+        return d;
+      }
+      break;
+    }
+  }
+  throw Failure(ExitCode::Plugin,
+                std::string(kind_name(descriptor->kind)) + " plugin \"" + descriptor->name +
+                    "\" is refused: load: it shows another descriptor than in the probe",
+                "what it declares must not depend on where it runs", {{"file", path}});
+}
 
-std::vector<std::string> Catalog::search_path(const std::vector<std::string>& configured) {
+Catalog::Catalog(std::vector<std::string> folders, LoadRules rules)
+    : folders_(std::move(folders)),
+      pipeline_(std::make_shared<LoadingPipeline>(std::move(rules))) {}
+
+std::vector<std::string> Catalog::search_path(const std::vector<std::string>& configured,
+                                              bool allow_environment) {
   std::vector<std::string> folders = configured;
-  if (const char* env = std::getenv("CIUIC_PLUGIN_PATH"); env != nullptr) {
+  // Not for a program that runs with more rights than its caller.
+  const char* env = allow_environment ? secure_getenv("CIUIC_PLUGIN_PATH") : nullptr;
+  if (env != nullptr) {
     std::stringstream stream(env);
     for (std::string folder; std::getline(stream, folder, ':');) {
       if (!folder.empty()) {
@@ -114,49 +132,132 @@ std::vector<std::string> Catalog::search_path(const std::vector<std::string>& co
   return unique;
 }
 
-FoundPlugin Catalog::find(uint32_t kind, std::string_view name) const {
-  const auto wanted = [&](const FoundPlugin& p) {
-    return p.descriptor->kind == kind && p.descriptor->name == name;
-  };
+std::vector<std::string> Catalog::files() const {
+  std::vector<std::string> all;
+  for (const std::string& folder : folders_) {
+    const std::vector<std::string> some = libraries_in(folder);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+std::shared_ptr<LibraryFile> Catalog::locate(uint32_t kind, std::string_view name) const {
   for (const std::string& folder : folders_) {
     if (!is_plugin_name(name)) {
       break;  // it could be a path, which names no plugin
     }
     const std::string path = (fs::path(folder) / ("lib" + std::string(name) + ".so")).string();
     std::error_code ec;
-    if (!fs::exists(path, ec)) {
+    if (!fs::exists(fs::symlink_status(path, ec))) {
       continue;
     }
-    Listing one;
-    read_library(path, one);
-    const auto hit = std::find_if(one.plugins.begin(), one.plugins.end(), wanted);
-    if (hit != one.plugins.end()) {
-      return *hit;
-    }
-    if (!one.refused.empty()) {
-      throw Failure(ExitCode::Plugin,
-                    std::string(kind_name(kind)) + " plugin \"" + std::string(name) +
-                        "\" is refused: " + one.refused.front().reason,
-                    "see ciuic plugin inspect", {{"file", path}});
+    auto file = pipeline_->examine(path);
+    if (file->offers(kind, name) || !file->note) {
+      return file;  // also one that is refused before its note could be read: its name is meant
     }
   }
-  const Listing all = list();
-  const auto hit = std::find_if(all.plugins.begin(), all.plugins.end(), wanted);
-  if (hit != all.plugins.end()) {
-    return *hit;
+  for (const std::string& path : files()) {
+    auto file = pipeline_->examine(path);
+    if (file->offers(kind, name)) {
+      return file;
+    }
   }
-  throw not_found(kind, name, folders_, all);
+  return nullptr;
+}
+
+void Catalog::prepare(const std::vector<std::pair<uint32_t, std::string>>& wanted) const {
+  std::vector<std::shared_ptr<LibraryFile>> found;
+  for (const auto& [kind, name] : wanted) {
+    if (auto file = locate(kind, name)) {
+      found.push_back(std::move(file));
+    }
+  }
+  pipeline_->admit(found);
+}
+
+FoundPlugin Catalog::find(uint32_t kind, std::string_view name) const {
+  const std::shared_ptr<LibraryFile> file = locate(kind, name);
+  if (file == nullptr) {
+    std::vector<std::shared_ptr<LibraryFile>> all;
+    for (const std::string& path : files()) {
+      all.push_back(pipeline_->examine(path));
+    }
+    throw not_found(kind, name, folders_, all);
+  }
+  pipeline_->admit({file});
+  if (file->refusal) {
+    throw refusal(kind, name, *file);
+  }
+  for (const auto& plugin : file->plugins) {
+    if (plugin->kind == kind && plugin->name == name) {
+      return {plugin, file->path, false, file};
+    }
+  }
+  throw Failure(ExitCode::Internal, "a plugin that a note names is not there", "",
+                {{"file", file->path}});
+}
+
+std::vector<FoundPlugin> Catalog::all_of(uint32_t kind) const {
+  std::vector<std::shared_ptr<LibraryFile>> files_of_kind;
+  for (const std::string& path : files()) {
+    auto file = pipeline_->examine(path);
+    for (const NoteRecord& r : file->note ? file->note->plugins : std::vector<NoteRecord>{}) {
+      if (r.kind == kind) {
+        files_of_kind.push_back(file);
+        break;
+      }
+    }
+  }
+  std::vector<FoundPlugin> found;
+  for (FoundPlugin& p : list(files_of_kind).plugins) {
+    if (p.descriptor->kind == kind && !p.shadowed) {
+      found.push_back(std::move(p));
+    }
+  }
+  return found;
 }
 
 Listing Catalog::list() const {
-  Listing all;
-  for (const std::string& folder : folders_) {
-    for (const std::string& path : libraries_in(folder)) {
-      read_library(path, all);
+  std::vector<std::shared_ptr<LibraryFile>> all;
+  for (const std::string& path : files()) {
+    all.push_back(pipeline_->examine(path));
+  }
+  return list(all);
+}
+
+Listing Catalog::list(const std::vector<std::shared_ptr<LibraryFile>>& all) const {
+  pipeline_->admit(all);
+  Listing listing;
+  for (const auto& file : all) {
+    if (file->refusal) {
+      listing.refused.push_back(refused(*file));
+    }
+    for (const auto& plugin : file->plugins) {
+      listing.plugins.push_back({plugin, file->path, false, file});
     }
   }
-  mark_shadowed(all.plugins);
-  return all;
+  mark_shadowed(listing.plugins);
+  return listing;
+}
+
+std::shared_ptr<const LibraryFile> Catalog::examine(const std::string& path) const {
+  return pipeline_->examine(path);
+}
+
+std::shared_ptr<const LibraryFile> Catalog::look(const std::string& path) const {
+  auto file = pipeline_->examine(path);
+  pipeline_->admit({file});
+  return file;
+}
+
+std::vector<std::string> Catalog::validate(
+    const std::vector<std::pair<const FoundPlugin*, const PluginOptions*>>& plugins,
+    const Placement& placement) const {
+  std::vector<ValidateCall> calls;
+  for (const auto& [plugin, options] : plugins) {
+    calls.push_back({*plugin->file, *plugin->descriptor, *options, placement});
+  }
+  return pipeline_->validate(calls);
 }
 
 }  // namespace ciuic::core

@@ -9,6 +9,7 @@
 #include <ciuic/abi/ciuic.h>
 #include <ciuic/view.hpp>
 
+#include "core/plugin/abi_policy.h"
 #include "core/plugin/kind.h"
 
 namespace ciuic::core {
@@ -101,10 +102,10 @@ std::string descriptor_problem(const ciuic_descriptor& d) {
     return "its descriptor has " + std::to_string(d.struct_size) + " bytes, expected at least " +
            std::to_string(offsetof(ciuic_descriptor, destroy) + sizeof(d.destroy));
   }
-  if (d.abi_major != CIUIC_ABI_MAJOR || d.abi_minor != CIUIC_ABI_MINOR) {
-    return "it was built for plugin ABI " + std::to_string(d.abi_major) + "." +
-           std::to_string(d.abi_minor) + ", this host has " + std::to_string(CIUIC_ABI_MAJOR) +
-           "." + std::to_string(CIUIC_ABI_MINOR) + "; rebuild it with this host's SDK";
+  if (std::string problem = abi_problem({CIUIC_ABI_MAJOR, CIUIC_ABI_MINOR},
+                                        {d.abi_major, d.abi_minor}, d.min_host_minor);
+      !problem.empty()) {
+    return problem;
   }
   if (d.name == nullptr || *d.name == '\0' || std::strlen(d.name) > 64) {
     return "it has no name of 1 to 64 characters";

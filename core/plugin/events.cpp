@@ -65,6 +65,7 @@ void Events::begin_step(uint64_t step, uint64_t attempt) {
   uint64_t mask = 0;
   for (const Instance* p : profilers_) {
     mask |= p->vt<ciuic_profiler_vt>().mask(p->self());
+    p->check_escaped("profiler");  // emit has no status: what came out of it is said here
   }
   mask_ = mask;
   if (step != 0) {

@@ -5,11 +5,14 @@
 #include <ciuic/view.hpp>
 
 #include "core/plugin/kind.h"
+#include "core/plugin/trampoline/modules.h"
+#include "core/plugin/trampoline/trampoline.h"
 
 namespace ciuic::core {
 namespace {
 
 constexpr int64_t kQuiesceTimeoutNs = 5'000'000'000;
+constexpr const char* kPluginBug = "this is a bug in the plugin";
 
 ciuic_create_args create_args(const ciuic_descriptor& d, const ciuic_host* host,
                               const PluginOptions& options, const Placement& p) {
@@ -24,6 +27,7 @@ ciuic_create_args create_args(const ciuic_descriptor& d, const ciuic_host* host,
   args.device = p.device;
   args.name = to_str(d.name);
   args.generation = p.generation;
+  args.output = to_str(p.output);
   return args;
 }
 
@@ -59,47 +63,48 @@ ExitCode exit_code_of(uint32_t kind, int32_t code) {
 }
 
 Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
-                   const PluginOptions& options, const Placement& placement)
-    : descriptor_(plugin.descriptor), host_(std::move(host)) {
+                   const PluginOptions& options, const Placement& placement,
+                   const Decorate& decorate)
+    : descriptor_(plugin.load()), host_(std::move(host)) {
+  record_modules();  // the plugin's library is mapped by now
   const ciuic_create_args args = create_args(*descriptor_, host_->table(), options, placement);
-  ciuic_status* status = nullptr;
-  try {
-    status = descriptor_->create(&args, &self_);
-  } catch (const std::exception& e) {
-    // Forbidden by the contract, and seen all the same: the blame must not fall on the host.
-    throw Failure(ExitCode::Plugin,
-                  full_name(*descriptor_) + " cannot start: it threw out of create: " + e.what(),
-                  "this is a bug in the plugin", {{"file", plugin.path}});
-  }
-  if (status != nullptr) {
+  auto guard = std::make_shared<CallGuard>(*descriptor_, host_->table());
+  ciuic_instance* made = nullptr;
+  if (ciuic_status* status = guard->call("create", guard->number(), false,
+                                         [&] { return descriptor_->create(&args, &made); });
+      status != nullptr) {
     const Error error = Host(host_->table()).take(status);
     throw Failure(create_exit_code(*descriptor_, error.code()),
-                  full_name(*descriptor_) + " cannot start: " + error.what(), "",
-                  {{"file", plugin.path}});
+                  full_name(*descriptor_) + " cannot start: " + error.what(),
+                  guard->has_escaped() ? kPluginBug : "", {{"file", plugin.path}});
   }
-  if (self_ == nullptr) {
+  if (made == nullptr) {
     throw Failure(ExitCode::Plugin,
                   full_name(*descriptor_) + ": create succeeded and gave no instance");
+  }
+  layers_ = make_trampoline(*descriptor_, made, std::move(guard));
+  if (decorate) {
+    layers_ = decorate(std::move(layers_));
   }
 }
 
 Instance::Instance(const Instance& parent, ciuic_instance* child)
-    : descriptor_(parent.descriptor_), host_(parent.host_), self_(child) {}
+    : descriptor_(parent.descriptor_), host_(parent.host_), layers_(&Layer::of(child)) {}
 
-Instance::~Instance() {
-  if (self_ != nullptr) {
-    quiesce(kQuiesceTimeoutNs);
-    descriptor_->destroy(self_);
+Instance::~Instance() { quiesce(kQuiesceTimeoutNs); }
+
+void Instance::quiesce(int64_t timeout_ns) noexcept {
+  const Host host(host_->table());
+  if (ciuic_status* status = layers_->quiesce(timeout_ns); status != nullptr) {
+    host.warn(std::string("quiesce: ") + host.take(status).what());
   }
 }
 
-void Instance::quiesce(int64_t timeout_ns) noexcept {
-  if (descriptor_->quiesce == nullptr) {
-    return;
-  }
-  const Host host(host_->table());
-  if (ciuic_status* status = descriptor_->quiesce(self_, timeout_ns); status != nullptr) {
-    host.warn(std::string("quiesce: ") + host.take(status).what());
+void Instance::check_escaped(const char* op) const {
+  if (layers_->guard()->has_escaped()) {
+    throw Failure(ExitCode::Internal,
+                  full_name(*descriptor_) + ": " + layers_->guard()->escaped(), kPluginBug,
+                  {{"op", op}});
   }
 }
 
@@ -108,6 +113,7 @@ void Instance::check(ciuic_status* status, const char* op) const {
     return;
   }
   const Error error = Host(host_->table()).take(status);
+  check_escaped(op);
   Failure failure(exit_code_of(descriptor_->kind, error.code()),
                   full_name(*descriptor_) + ": " + error.what());
   failure.with("op", op);
@@ -119,25 +125,28 @@ void Instance::check(ciuic_status* status, const char* op) const {
 
 void Instance::state_save(const ciuic_writer& writer) const {
   if (has_state()) {
-    check(descriptor_->state_save(self_, &writer), "state_save");
+    check(layers_->state_save(writer), "state_save");
   }
 }
 
 void Instance::state_load(const ciuic_reader& reader) const {
   if (has_state()) {
-    check(descriptor_->state_load(self_, &reader), "state_load");
+    check(layers_->state_load(reader), "state_load");
   }
 }
 
 std::string validate(const FoundPlugin& plugin, Log& log, const PluginOptions& options,
                      const Placement& placement) {
-  const ciuic_descriptor& d = *plugin.descriptor;
+  const ciuic_descriptor& d = *plugin.load();
   if (d.validate == nullptr) {
     return "";
   }
   const HostContext host(d.name, log);
   const ciuic_create_args args = create_args(d, host.table(), options, placement);
-  if (ciuic_status* status = d.validate(&args); status != nullptr) {
+  CallGuard guard(d, host.table());
+  if (ciuic_status* status =
+          guard.call("validate", guard.number(), false, [&] { return d.validate(&args); });
+      status != nullptr) {
     return Host(host.table()).take(status).what();
   }
   return "";

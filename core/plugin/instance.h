@@ -2,9 +2,11 @@
 //
 // One live plugin instance of any kind: made from a found plugin and checked options, destroyed in
 // order. The kinds' thin classes (sharding.h, ...) hold one and give its functions types and
-// errors.
+// errors. What it shows is the outermost of its layers (trampoline/layer.h), never the plugin's own
+// table and pointer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +16,7 @@
 #include "core/log/failure.h"
 #include "core/plugin/catalog.h"
 #include "core/plugin/host_context.h"
+#include "core/plugin/trampoline/layer.h"
 
 namespace ciuic::core {
 
@@ -25,20 +28,25 @@ struct Placement {
   int local_world = 1;
   ciuic_device device{CIUIC_DEVICE_CPU, 0};
   uint64_t generation = 1;
+  std::string output;  // a folder for files of the instance's own; empty: none
 };
+
+/// Puts decorators around an instance's trampoline; see decorator/decorate.h.
+using Decorate = std::function<std::unique_ptr<Layer>(std::unique_ptr<Layer>)>;
 
 class Instance {
  public:
   /// Throws Failure when create fails: Environment for a rendezvous that failed, else Plugin.
   Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
-           const PluginOptions& options, const Placement& placement);
-  /// Takes over an instance that a plugin made itself (a communicator's split).
+           const PluginOptions& options, const Placement& placement,
+           const Decorate& decorate = nullptr);
+  /// Takes over what `split` of `parent`'s table gave.
   Instance(const Instance& parent, ciuic_instance* child);
   Instance(Instance&&) = delete;
   Instance& operator=(Instance&&) = delete;
   ~Instance();
 
-  [[nodiscard]] ciuic_instance* self() const noexcept { return self_; }
+  [[nodiscard]] ciuic_instance* self() const noexcept { return layers_->handle(); }
   [[nodiscard]] const ciuic_descriptor& descriptor() const noexcept { return *descriptor_; }
   [[nodiscard]] const ciuic_host* host() const noexcept { return host_->table(); }
   [[nodiscard]] int64_t live_bytes() const noexcept { return host_->live_bytes(); }
@@ -46,11 +54,15 @@ class Instance {
 
   template <typename Table>
   [[nodiscard]] const Table& vt() const noexcept {
-    return *static_cast<const Table*>(descriptor_->vt);
+    return *static_cast<const Table*>(layers_->table());
   }
+  /// The kind's table, for other plugins.
+  [[nodiscard]] const void* table() const noexcept { return layers_->table(); }
 
   /// Throws the Failure that a status stands for. `op` names the call: "sharding.step".
   void check(ciuic_status* status, const char* op) const;
+  /// For functions that return no status: throws when an exception came out of the plugin.
+  void check_escaped(const char* op) const;
 
   [[nodiscard]] bool has_state() const noexcept { return descriptor_->state_save != nullptr; }
   void state_save(const ciuic_writer& writer) const;
@@ -62,7 +74,7 @@ class Instance {
  private:
   const ciuic_descriptor* descriptor_;
   std::shared_ptr<HostContext> host_;  // shared with the instances that this one's plugin split off
-  ciuic_instance* self_ = nullptr;
+  std::unique_ptr<Layer> layers_;
 };
 
 /// Runs the plugin's own check of its options against each other. The message of what it refuses;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// One mapped shared library. The only place that knows Boost.DLL.
+// One mapped shared library. The only place that knows Boost.DLL. Only staged copies that a child
+// process has looked at (loading_pipeline.h) come here.
 //
 // Opened with RTLD_NOW (a missing symbol is found now and not at step 10 000), RTLD_LOCAL (plugins
 // do not see each other) and RTLD_NODELETE: libraries stay mapped to the end of the process, since
-// threads, thread-locals and device state outlive dlclose.
+// threads, thread-locals and device state outlive dlclose. Not RTLD_DEEPBIND: it breaks sanitizers,
+// allocators and iostreams.
 #pragma once
 
 #include <memory>
@@ -17,17 +19,23 @@ namespace ciuic::core {
 
 class Library {
  public:
+  enum class Mapping {
+    Stays,     // the default
+    MayLeave,  // for a plugin that says RELOADABLE, and whose copy the probe saw leaving
+  };
+
   /// Throws std::runtime_error with the step that failed and why.
-  static Library open(const std::string& path);
+  static Library open(const std::string& path, Mapping mapping = Mapping::Stays);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// The descriptors it offers for this host's ABI major.
+  /// The descriptors it offers for this host's ABI major, each checked.
   [[nodiscard]] const std::vector<const ciuic_descriptor*>& descriptors() const noexcept {
     return descriptors_;
   }
 
  private:
   std::string path_;
+  std::shared_ptr<void> mapped_;
   std::vector<const ciuic_descriptor*> descriptors_;
 };
 

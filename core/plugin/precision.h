@@ -29,9 +29,15 @@ class PrecisionPlugin {
     instance_.check(vt().attach(instance_.self(), modules), "precision.attach");
   }
   [[nodiscard]] uint32_t hooks(uint32_t module, ciuic_device device) const {
-    return vt().hooks(instance_.self(), module, device);
+    const uint32_t passes = vt().hooks(instance_.self(), module, device);
+    instance_.check_escaped("precision.hooks");
+    return passes;
   }
-  [[nodiscard]] double loss_scale() const { return vt().loss_scale(instance_.self()); }
+  [[nodiscard]] double loss_scale() const {
+    const double scale = vt().loss_scale(instance_.self());
+    instance_.check_escaped("precision.loss_scale");
+    return scale;
+  }
   void update(const ciuic_precision_update& update) const {
     instance_.check(vt().update(instance_.self(), &update), "precision.update");
   }

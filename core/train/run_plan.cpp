@@ -2,6 +2,7 @@
 #include "core/train/run_plan.h"
 
 #include <ciuic/error.hpp>
+#include <ciuic/view.hpp>
 
 #include "core/config/model_value.h"
 #include "core/model/parameter_specs.h"
@@ -34,40 +35,125 @@ bool resolve_model(const RunConfig& config, const Catalog& catalog, Log& log,
   return problems.size() == before;
 }
 
-void find_plugins(RunPlan& plan, int world, Log& log, std::vector<Problem>& problems) {
+std::vector<std::pair<uint32_t, std::string>> wanted_plugins(const RunConfig& config) {
+  std::vector<std::pair<uint32_t, std::string>> wanted;
+  for (const auto& [kind, name] : chosen_plugins(config)) {
+    wanted.emplace_back(*kind_of(kind), name);
+  }
+  return wanted;
+}
+
+Where place_of_choice(const RunConfig& config, const std::string& kind) {
+  return config.where(kind == kind_name(CIUIC_KIND_PROFILER) ? "profiler.plugins"
+                                                             : kind + ".plugin");
+}
+
+/// One plugin of the file with its options typed; problems with them are appended.
+ChosenPlugin choose(RunPlan& plan, const std::string& kind_text, const std::string& name,
+                    std::vector<Problem>& problems) {
+  const uint32_t kind = *kind_of(kind_text);
+  ChosenPlugin chosen{plan.catalog.find(kind, name), {}, {}};
+  const std::string table = kind_text + "." + name;
+  PluginOptions::Fallbacks fallbacks;
+  if (kind == CIUIC_KIND_COMMUNICATOR) {
+    fallbacks.emplace_back("timeout", Node{format_duration(plan.config.communicator.timeout),
+                                           plan.config.where("communicator.timeout"), ""});
+  }
+  chosen.options = PluginOptions::from(
+      plan.config.plugin_table(kind_text, name), chosen.found.descriptor->options, table,
+      place_of_choice(plan.config, kind_text), problems, fallbacks);
+  for (const Problem& warning : chosen.options.warnings()) {
+    plan.warnings.push_back(format(warning));
+  }
+  plan.parts.plugin_tables[table] = chosen.options.toml_entries();
+  return chosen;
+}
+
+/// What the plugins themselves have against options that are right one by one.
+void validate_plugins(const RunPlan& plan, const std::vector<const ChosenPlugin*>& plugins,
+                      int world, std::vector<Problem>& problems) {
   Placement placement;
   placement.world = placement.local_world = world;
-  for (const auto& [kind_text, name] : chosen_plugins(plan.config)) {
-    const uint32_t kind = *kind_of(kind_text);
-    ChosenPlugin chosen{plan.catalog.find(kind, name), {}};
-    const std::string table = kind_text + "." + name;
-    const Where where =
-        plan.config.where(kind == CIUIC_KIND_PROFILER ? "profiler.plugins" : kind_text + ".plugin");
-    PluginOptions::Fallbacks fallbacks;
-    if (kind == CIUIC_KIND_COMMUNICATOR) {
-      fallbacks.emplace_back("timeout", Node{format_duration(plan.config.communicator.timeout),
-                                             plan.config.where("communicator.timeout"), ""});
-    }
-    const size_t before = problems.size();
-    chosen.options =
-        PluginOptions::from(plan.config.plugin_table(kind_text, name),
-                            chosen.found.descriptor->options, table, where, problems, fallbacks);
-    if (problems.size() == before) {
-      if (std::string refused = validate(chosen.found, log, chosen.options, placement);
-          !refused.empty()) {
-        problems.push_back(problem_at(where, table + ": " + refused));
-      }
-    }
-    for (const Problem& warning : chosen.options.warnings()) {
-      plan.warnings.push_back(format(warning));
-    }
-    plan.parts.plugin_tables[table] = chosen.options.toml_entries();
-    if (kind == CIUIC_KIND_PROFILER) {
-      plan.profilers.push_back(std::move(chosen));
-    } else {
-      plan.plugins.emplace(kind, std::move(chosen));
+  std::vector<std::pair<const FoundPlugin*, const PluginOptions*>> calls;
+  for (const ChosenPlugin* chosen : plugins) {
+    calls.emplace_back(&chosen->found, &chosen->options);
+  }
+  const std::vector<std::string> refused = plan.catalog.validate(calls, placement);
+  for (size_t i = 0; i < plugins.size(); ++i) {
+    if (!refused[i].empty()) {
+      const DescriptorInfo& d = *plugins[i]->found.descriptor;
+      const std::string kind_text(kind_name(d.kind));
+      problems.push_back(problem_at(place_of_choice(plan.config, kind_text),
+                                    kind_text + "." + d.name + ": " + refused[i]));
     }
   }
+}
+
+using DecoratorsByKind = std::map<std::string, std::vector<DecoratorSpec>>;
+
+DecoratorsByKind decorators_of(const RunConfig& config, std::vector<Problem>& problems) {
+  const DecorateKeys& keys = config.decorate;
+  const std::pair<const char*, const DecoratorList*> lists[] = {
+      {"batch_scheduler", &keys.batch_scheduler},
+      {"communicator", &keys.communicator},
+      {"sharding", &keys.sharding},
+      {"optimizer", &keys.optimizer},
+      {"precision", &keys.precision},
+      {"checkpoint", &keys.checkpoint},
+      {"profiler", &keys.profiler}};
+  DecoratorsByKind all;
+  for (const auto& [kind, list] : lists) {
+    all[kind] =
+        read_decorators(list->list, *kind_of(kind), std::string(kind) + ".decorate", problems);
+  }
+  return all;
+}
+
+/// Candidates of shadows, as (kind, name).
+std::vector<std::pair<std::string, std::string>> candidates_of(const DecoratorsByKind& decorators) {
+  std::vector<std::pair<std::string, std::string>> candidates;
+  for (const auto& [kind, specs] : decorators) {
+    for (const DecoratorSpec& spec : specs) {
+      const auto* shadow = std::get_if<ShadowSpec>(&spec.what);
+      if (shadow != nullptr && !shadow->candidate.empty()) {
+        candidates.emplace_back(kind, shadow->candidate);
+      }
+    }
+  }
+  return candidates;
+}
+
+void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
+  const DecoratorsByKind decorators = decorators_of(plan.config, problems);
+  const auto candidates = candidates_of(decorators);
+  auto wanted = wanted_plugins(plan.config);
+  for (const auto& [kind, name] : candidates) {
+    wanted.emplace_back(*kind_of(kind), name);
+  }
+  plan.catalog.prepare(wanted);
+  std::vector<const ChosenPlugin*> sound;
+  plan.profilers.reserve(plan.config.profilers.size());
+  for (const auto& [kind_text, name] : chosen_plugins(plan.config)) {
+    const size_t before = problems.size();
+    ChosenPlugin chosen = choose(plan, kind_text, name, problems);
+    chosen.decorators = decorators.at(kind_text);
+    const uint32_t kind = chosen.found.descriptor->kind;
+    const ChosenPlugin& kept = kind == CIUIC_KIND_PROFILER
+                                   ? plan.profilers.emplace_back(std::move(chosen))
+                                   : plan.plugins.emplace(kind, std::move(chosen)).first->second;
+    if (problems.size() == before) {
+      sound.push_back(&kept);
+    }
+  }
+  for (const auto& [kind_text, name] : candidates) {
+    const size_t before = problems.size();
+    ChosenPlugin chosen = choose(plan, kind_text, name, problems);
+    const auto kept = plan.candidates.emplace(kind_text + "." + name, std::move(chosen)).first;
+    if (problems.size() == before) {
+      sound.push_back(&kept->second);
+    }
+  }
+  validate_plugins(plan, sound, world, problems);
 }
 
 /// A problem names its field ("model.hidden_size: ..."): if that was overridden, it is said there.
@@ -134,6 +220,27 @@ TomlEntries model_entries(const ModelConfig& model) {
 
 }  // namespace
 
+Catalog catalog_of(const PluginsSection& section) {
+  LoadRules rules;
+  rules.trust = section.trust == "strict" ? Trust::Strict
+                : section.trust == "any"  ? Trust::Any
+                                          : Trust::Owner;
+  rules.lock = section.lock;
+  rules.probe_timeout =
+      std::chrono::duration_cast<std::chrono::milliseconds>(section.probe_timeout);
+  return Catalog(Catalog::search_path(section.path, section.allow_env), rules);
+}
+
+std::chrono::nanoseconds RunPlan::collective_timeout() const {
+  for (const ciuic_option& option :
+       ArrayView<ciuic_option>(plugin(CIUIC_KIND_COMMUNICATOR).options.array())) {
+    if (to_view(option.key) == "timeout" && option.type == CIUIC_TYPE_DURATION) {
+      return std::chrono::nanoseconds(option.value.i);
+    }
+  }
+  return config.communicator.timeout;
+}
+
 TomlEntries RunPlan::numerics() const {
   TomlEntries all = numeric_settings(config);
   const auto add = [&all](const ChosenPlugin& chosen) {
@@ -176,12 +283,12 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
   plan.config = std::move(loaded.config);
   const int world = request.world > 0 ? request.world : static_cast<int>(plan.config.run.ranks);
   try {
-    plan.catalog = Catalog(Catalog::search_path(plan.config.plugins.path));
+    plan.catalog = catalog_of(plan.config.plugins);
     if (resolve_model(plan.config, plan.catalog, log, problems, plan.model)) {
       check_model(plan, problems);
     }
     plan.parts.model_fields = model_entries(plan.model);
-    find_plugins(plan, world, log, problems);
+    find_plugins(plan, world, problems);
   } catch (const Failure&) {
     // A missing plugin or an unreadable model is the answer only when the file itself is right: a wrong key may be why.
     if (problems.empty()) {

@@ -16,6 +16,7 @@
 #include "core/config/run_config.h"
 #include "core/model/model_config.h"
 #include "core/plugin/catalog.h"
+#include "core/plugin/decorator/decorator_spec.h"
 #include "core/plugin/instance.h"
 
 namespace ciuic::core {
@@ -23,6 +24,7 @@ namespace ciuic::core {
 struct ChosenPlugin {
   FoundPlugin found;
   PluginOptions options;
+  std::vector<DecoratorSpec> decorators;  // outermost first
 };
 
 struct RunPlan {
@@ -31,10 +33,13 @@ struct RunPlan {
   Catalog catalog{{}};
   std::map<uint32_t, ChosenPlugin> plugins;  // one of each kind but profiler
   std::vector<ChosenPlugin> profilers;
+  std::map<std::string, ChosenPlugin> candidates;  // of shadows, by "<kind>.<plugin>"
   ResolvedParts parts;
   std::vector<std::string> warnings;
 
   [[nodiscard]] const ChosenPlugin& plugin(uint32_t kind) const { return plugins.at(kind); }
+  /// How long one collective may take: the communicator's own deadline.
+  [[nodiscard]] std::chrono::nanoseconds collective_timeout() const;
   /// config.resolved.toml.
   [[nodiscard]] std::string resolved() const { return resolved_toml(config, parts); }
   [[nodiscard]] std::string hash() const { return config_hash(config, parts); }
@@ -47,6 +52,9 @@ struct PlanRequest {
   std::vector<std::string> overrides;  // "a.b=c"
   int world = 0;                       // 0: run.ranks
 };
+
+/// The plugins that [plugins] lets a run use. Throws Failure (Usage) when its lock is none.
+Catalog catalog_of(const PluginsSection& section);
 
 /// Throws Failure: Usage with all problems of the file at once; Plugin when one is missing or
 /// refused; Storage when `model.from` cannot be read.

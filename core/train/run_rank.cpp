@@ -14,6 +14,9 @@
 #include "core/parallel/collective.h"
 #include "core/parallel/local_rendezvous.h"
 #include "core/plugin/archive_opener.h"
+#include "core/plugin/trampoline/last_words.h"
+#include "core/plugin/trampoline/watchdog.h"
+#include "core/train/plugin_agreement.h"
 #include "core/train/process_memory.h"
 #include "core/train/run_data.h"
 #include "core/train/stop_request.h"
@@ -130,6 +133,21 @@ Failure located(const std::exception& e, const RankIdentity& id, uint64_t step) 
   return failure;
 }
 
+void watch_calls(std::optional<Watchdog>& watchdog, const RunPlan& plan) {
+  const std::chrono::nanoseconds limit = plan.config.plugins.call_timeout;
+  if (limit.count() > 0) {
+    constexpr auto kSlack = std::chrono::seconds(10);  // for the communicator to say it itself
+    watchdog.emplace(limit, plan.collective_timeout() + kSlack,
+                     [limit](const HungCall& call) { end_hung_rank(call, limit); });
+  }
+}
+
+/// Both the log and what a dying rank says last.
+void open_log(Log& log, const std::string& path) {
+  log.open_file(path);
+  set_last_words_log(path.c_str());
+}
+
 /// What rank 0 finds in the folder and everybody must know.
 struct Beginning {
   std::optional<std::string> checkpoint;
@@ -203,18 +221,21 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   }
   std::optional<MetricsFile> file;
   if (id.rank == 0) {
-    log.open_file(folder.log_of_rank(0));
+    open_log(log, folder.log_of_rank(0));
     file.emplace(folder.metrics());
   }
   MetricsFile* metrics = file ? &*file : nullptr;
   const ArchiveOpener opener(plan.catalog, log);
+  std::optional<Watchdog> watchdog;
+  watch_calls(watchdog, plan);
   std::optional<Session> session;
   std::optional<Trainer> trainer;
   try {
+    agree_on_plugins(*rendezvous, id.rank, plugin_digests(plan), plan.config.communicator.timeout);
     const Beginning beginning =
         agree_on_beginning(options, plan, folder, *rendezvous, opener, metrics, log);
     if (id.rank != 0) {
-      log.open_file(folder.log_of_rank(id.rank));  // rank 0 has spoken, so the folder is there
+      open_log(log, folder.log_of_rank(id.rank));  // rank 0 has spoken, so the folder is there
     }
     log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
               std::to_string(threads) + " threads, " +

@@ -48,7 +48,12 @@ std::string module_of(const std::string& parameter) {
 
 Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous,
                  int threads, Log& log)
-    : plan_(plan), identity_(identity), threads_(threads), log_(log), data_(open_data(plan)) {
+    : plan_(plan),
+      identity_(identity),
+      threads_(threads),
+      log_(log),
+      rendezvous_(rendezvous),
+      data_(open_data(plan)) {
   data_service_.struct_size = sizeof(data_service_);
   data_service_.ctx = &data_;
   data_service_.samples = [](void* ctx) {
@@ -61,16 +66,17 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
   };
   for (const ChosenPlugin& chosen : plan.profilers) {
     profilers_.push_back(std::make_unique<Instance>(chosen.found, host_for(chosen), chosen.options,
-                                                    placement_of(identity_)));
+                                                    placement_of(identity_),
+                                                    decorators_of(chosen)));
     events_.add_profiler(*profilers_.back());
   }
-  create_groups(rendezvous);
+  create_groups();
   precision_ = create<PrecisionPlugin>(CIUIC_KIND_PRECISION);
   precision_service_ = {sizeof(precision_service_), CIUIC_KIND_PRECISION,
-                        precision_->instance().descriptor().vt, precision_->instance().self()};
+                        precision_->instance().table(), precision_->instance().self()};
   optimizer_ = create<Instance>(CIUIC_KIND_OPTIMIZER);
   optimizer_service_ = {sizeof(optimizer_service_), CIUIC_KIND_OPTIMIZER,
-                        optimizer_->descriptor().vt, optimizer_->self()};
+                        optimizer_->table(), optimizer_->self()};
   create_model();
   describe_parameters();
   sharding_ = create<ShardingPlugin>(CIUIC_KIND_SHARDING);
@@ -109,15 +115,48 @@ template <typename T>
 std::unique_ptr<T> Session::create(uint32_t kind) {
   const ChosenPlugin& chosen = plan_.plugin(kind);
   return std::make_unique<T>(chosen.found, host_for(chosen), chosen.options,
-                             placement_of(identity_));
+                             placement_of(identity_), decorators_of(chosen));
 }
 
-void Session::create_groups(Rendezvous& rendezvous) {
+Decorate Session::decorators_of(const ChosenPlugin& chosen) {
+  DecoratorContext context;
+  context.kind = chosen.found.descriptor->kind;
+  context.plugin = chosen.found.descriptor->name;
+  context.version = chosen.found.descriptor->version;
+  context.options = chosen.options.toml_entries();
+  context.rank = identity_.rank;
+  context.world = identity_.world;
+  context.folder = plan_.config.run.output;
+  context.log = &log_;
+  context.data = &data_service_;
+  context.collective_timeout = plan_.collective_timeout();
+  context.metric = [this](const std::string& name, double value) {
+    const ciuic_metrics_service& metrics = events_.service();
+    metrics.set(metrics.ctx, to_str(name), {nullptr, 0}, value);
+  };
+  context.make_candidate = [this, kind = context.kind](const std::string& name) {
+    return make_candidate(kind, name);
+  };
+  return make_decorate(chosen.decorators, std::move(context));
+}
+
+std::unique_ptr<Instance> Session::make_candidate(uint32_t kind, const std::string& name) {
+  const ChosenPlugin& chosen = plan_.candidates.at(std::string(kind_name(kind)) + "." + name);
+  auto host = host_for(chosen);
+  if (kind == CIUIC_KIND_COMMUNICATOR) {
+    host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/shadow");
+  }
+  return std::make_unique<Instance>(chosen.found, std::move(host), chosen.options,
+                                    placement_of(identity_));
+}
+
+void Session::create_groups() {
   const ChosenPlugin& chosen = plan_.plugin(CIUIC_KIND_COMMUNICATOR);
   auto host = host_for(chosen);
-  host->own_service<KvService>("ciuic.kv", rendezvous, host->plugin() + "/1");
+  host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/1");
   const auto all = std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host),
-                                                        chosen.options, placement_of(identity_));
+                                                        chosen.options, placement_of(identity_),
+                                                        decorators_of(chosen));
   std::vector<int32_t> everyone(static_cast<size_t>(identity_.world));
   std::iota(everyone.begin(), everyone.end(), 0);
   // Every axis but data has one rank now, so these are all the same ranks, in one order of

@@ -19,6 +19,7 @@
 #include "core/parallel/rendezvous.h"
 #include "core/plugin/batch_scheduler.h"
 #include "core/plugin/checkpoint.h"
+#include "core/plugin/decorator/decorate.h"
 #include "core/plugin/events.h"
 #include "core/plugin/precision.h"
 #include "core/plugin/sharding.h"
@@ -59,9 +60,11 @@ class Session {
 
  private:
   std::unique_ptr<HostContext> host_for(const ChosenPlugin& chosen);
+  Decorate decorators_of(const ChosenPlugin& chosen);
+  std::unique_ptr<Instance> make_candidate(uint32_t kind, const std::string& name);
   template <typename T>
   std::unique_ptr<T> create(uint32_t kind);
-  void create_groups(Rendezvous& rendezvous);
+  void create_groups();
   void create_model();
   void describe_parameters();
   void set_up_sharding();
@@ -70,6 +73,7 @@ class Session {
   const RankIdentity identity_;
   const int threads_;
   Log& log_;
+  Rendezvous& rendezvous_;
   Events events_;
   CommClock clock_;
   Dataset data_;

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 
+import conformance_tables
 import pytest
 
 from pages import PAGES, ROOT, anchors, blocks, command_lines, links, names_in, table
@@ -223,3 +224,18 @@ plugins = ["monitor"]
         record = json.loads(line)
         seen.setdefault(record["type"], set()).update(record)
     assert seen == documented_fields()
+
+
+def test_conformance_tables_are_what_is_built():
+    """python3 tests/docs/conformance_tables.py writes them."""
+    page = conformance_tables.PAGE.read_text()
+    assert page == conformance_tables.with_tables(page)
+
+
+def test_enough_mutants_of_every_kind():
+    kinds = {"communicator", "sharding", "optimizer", "precision", "batch_scheduler", "checkpoint", "profiler"}
+    caught = [test.split(".")[0] for _, _, test, _ in conformance_tables.rows("mutants.txt")]
+    assert len(caught) >= 36
+    for kind in kinds:
+        assert caught.count(kind) >= 3, kind
+    assert len(conformance_tables.rows("unusual.txt")) >= 10

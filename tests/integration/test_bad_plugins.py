@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Plugins that are missing, refused or fail to start: exit 3, with the file and what was expected."""
+import re
 import subprocess
 
 import pytest
@@ -7,9 +8,18 @@ import pytest
 from conftest import SOURCE, assert_fault, assert_no_run
 
 INCLUDE = SOURCE / "sdk/include"
+ABI_MINOR = int(re.search(r"CIUIC_ABI_MINOR (\d+)u", (INCLUDE / "ciuic/abi/types.h").read_text())[1])
+NOTE = """
+#include <ciuic/abi/note.h>
+CIUIC_NOTE_1(CIUIC_KIND_PRECISION, 0, 1, 1, "%s", "1.0.0", "");
+"""
 
 OTHER_ABI = """
 #include <ciuic/abi/ciuic.h>
+#include <ciuic/abi/note.h>
+__attribute__((section(CIUIC_NOTE_SECTION), used, aligned(4))) static const ciuic_note_of_one note = {
+  {6u, sizeof(ciuic_note_header) + sizeof(ciuic_note_record), CIUIC_NOTE_TYPE, "ciuic"},
+  {CIUIC_NOTE_LAYOUT, 1u, %s, %s, CIUIC_SDK_VERSION}, {CIUIC_KIND_PRECISION, 0, 1, 1, "alien", "1.0.0", ""}};
 static const ciuic_descriptor d = {
   .struct_size = sizeof(ciuic_descriptor), .abi_major = %s, .abi_minor = %s, .kind = CIUIC_KIND_PRECISION,
   .state_schema = 1, .state_schema_min = 1, .name = "alien", .version = "1.0.0", .license = "MIT", .summary = "x" };
@@ -31,15 +41,22 @@ class Thrower final : public ciuic::Precision {
 """
 FAILS_IN_SDK = THROWS + "CIUIC_PLUGINS(Thrower)\n"
 # No SDK catches this one: an exception comes over the line.
-RAW_THROW = THROWS + """
+RAW_THROW = THROWS + NOTE % "thrower" + """
 static ciuic_status* create(const ciuic_create_args*, ciuic_instance**) {
   throw std::runtime_error("the moon is not full");
 }
-extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(uint32_t, uint32_t index) {
+extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(uint32_t major, uint32_t index) {
   static ciuic_descriptor d = [] { auto x = ciuic::detail::make_descriptor<Thrower>(); x.create = &create; return x; }();
-  return index == 0 ? &d : nullptr;
+  return major == CIUIC_ABI_MAJOR && index == 0 ? &d : nullptr;
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def own_caches(tmp_path, monkeypatch):
+    """What crashes here is in quarantine here alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
 
 
 def compile_plugin(work, name, source, language="c"):
@@ -127,14 +144,14 @@ def test_library_without_the_symbol(work):
 
 @pytest.mark.parametrize("major, minor", [("CIUIC_ABI_MAJOR", "99"), ("7", "CIUIC_ABI_MINOR")])
 def test_another_abi_names_both_versions(work, major, minor):
-    file = compile_plugin(work, "alien", OTHER_ABI % (major, minor))
-    found = f"{major if major == '7' else 0}.{minor if minor == '99' else 1}"
-    refuse(work, "alien", "libalien.so", found, "0.1")
+    file = compile_plugin(work, "alien", OTHER_ABI % (major, minor, major, minor))
+    found = f"{major if major == '7' else 0}.{minor if minor == '99' else ABI_MINOR}"
+    refuse(work, "alien", "libalien.so", found, f"0.{ABI_MINOR}")
     assert found in refused_line(work, file)
 
 
 def test_query_that_shows_nothing(work):
-    compile_plugin(work, "void", "const void* ciuic_plugin_query(unsigned a, unsigned b) { return 0; }\n")
+    compile_plugin(work, "void", NOTE % "void" + "const void* ciuic_plugin_query(unsigned a, unsigned b) { return 0; }\n")
     work.config({"plugins.path": ["own"], "precision.plugin": "void"})
     assert_fault(work.run("train", "run.toml"), 3, '"void"')
     assert_no_run(work)
@@ -154,7 +171,8 @@ def test_throw_in_create(work, source, ranks):
 
 
 def test_crash_while_loading(work):
-    compile_plugin(work, "bomb", "#include <stdlib.h>\n__attribute__((constructor)) static void boom(void) { abort(); }\n")
+    compile_plugin(work, "bomb", NOTE % "bomb" + "#include <stdlib.h>\n__attribute__((constructor)) static void boom(void) { abort(); }\n"
+                   "const void* ciuic_plugin_query(unsigned a, unsigned b) { return 0; }\n")
     work.config({"plugins.path": ["own"], "precision.plugin": "bomb"})
     assert_fault(work.run("train", "run.toml"), 3, "crashed")
     assert_no_run(work)

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/log/failure.h"
+#include "private_folders.h"
 
 namespace ciuic::core {
 namespace {
@@ -32,34 +33,22 @@ Failure failure_of(Call&& call) {
   return Failure(ExitCode::Done, "");
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/ciuic-catalog-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  [[nodiscard]] std::string path() const { return path_; }
+using CatalogTest = OwnCaches;
 
- private:
-  std::string path_;
-};
-
-TEST(Catalog, FindsByKindAndName) {
+TEST_F(CatalogTest, FindsByKindAndName) {
   const Catalog catalog({kPlugins});
   const FoundPlugin found = catalog.find(CIUIC_KIND_OPTIMIZER, "adamw");
-  EXPECT_STREQ(found.descriptor->name, "adamw");
+  EXPECT_EQ(found.descriptor->name, "adamw");
   EXPECT_EQ(found.path, kPlugins + "/libadamw.so");
 }
 
-TEST(Catalog, NamesDecideAndFileNamesDoNot) {
-  const TemporaryFolder folder;
-  fs::copy_file(kPlugins + "/libadamw.so", folder.path() + "/libsomething_else.so");
-  EXPECT_EQ(Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw").path,
-            folder.path() + "/libsomething_else.so");
+TEST_F(CatalogTest, NamesDecideAndFileNamesDoNot) {
+  fs::copy_file(kPlugins + "/libadamw.so", (folder / "plugins") + "/libsomething_else.so");
+  EXPECT_EQ(Catalog({(folder / "plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw").path,
+            (folder / "plugins") + "/libsomething_else.so");
 }
 
-TEST(Catalog, NotFoundListsPathsAndPluginsOfThatKind) {
+TEST_F(CatalogTest, NotFoundListsPathsAndPluginsOfThatKind) {
   const Catalog catalog({"/nowhere/at/all", kPlugins});
   const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "adamv"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
@@ -67,18 +56,18 @@ TEST(Catalog, NotFoundListsPathsAndPluginsOfThatKind) {
                                 HasSubstr(kPlugins), HasSubstr("there are: adamw")));
 }
 
-TEST(Catalog, NameThatIsAPathFindsNothing) {
+TEST_F(CatalogTest, NameThatIsAPathFindsNothing) {
   const Catalog catalog({kPlugins});
   const Failure f =
       failure_of([&] { (void)catalog.find(CIUIC_KIND_OPTIMIZER, "../plugins/libadamw"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
 }
 
-TEST(Catalog, FirstFolderWinsAndTheOtherIsShadowed) {
-  const TemporaryFolder folder;
-  fs::copy_file(kPlugins + "/libadamw.so", folder.path() + "/libadamw.so");
-  const Catalog catalog({folder.path(), kPlugins});
-  EXPECT_EQ(catalog.find(CIUIC_KIND_OPTIMIZER, "adamw").path, folder.path() + "/libadamw.so");
+TEST_F(CatalogTest, FirstFolderWinsAndTheOtherIsShadowed) {
+  fs::copy_file(kPlugins + "/libadamw.so", (folder / "plugins") + "/libadamw.so");
+  const Catalog catalog({(folder / "plugins"), kPlugins});
+  EXPECT_EQ(catalog.find(CIUIC_KIND_OPTIMIZER, "adamw").path,
+            (folder / "plugins") + "/libadamw.so");
   int shadowed = 0;
   for (const FoundPlugin& p : catalog.list().plugins) {
     shadowed += p.shadowed ? 1 : 0;
@@ -86,7 +75,7 @@ TEST(Catalog, FirstFolderWinsAndTheOtherIsShadowed) {
   EXPECT_EQ(shadowed, 1);
 }
 
-TEST(Catalog, EnvironmentComesAfterTheConfiguration) {
+TEST_F(CatalogTest, EnvironmentComesAfterTheConfiguration) {
   setenv("CIUIC_PLUGIN_PATH", "/from/environment:/second", 1);
   const std::vector<std::string> path = Catalog::search_path({"/configured"});
   unsetenv("CIUIC_PLUGIN_PATH");
@@ -101,52 +90,50 @@ struct Broken {
   const char* reason;
 };
 
-class BrokenPlugin : public ::testing::TestWithParam<Broken> {};
+class BrokenPlugin : public OwnCaches, public ::testing::WithParamInterface<Broken> {};
 
 TEST_P(BrokenPlugin, IsRefusedWithItsReason) {
-  const TemporaryFolder folder;
   const std::string name = GetParam().file;
   const std::string source = std::string(CIUIC_BROKEN_PLUGINS) + "/lib" + name + ".so";
-  fs::copy_file(source, folder.path() + "/lib" + name + ".so");
-  const Catalog catalog({folder.path()});
+  fs::copy_file(source, (folder / "plugins") + "/lib" + name + ".so");
+  const Catalog catalog({(folder / "plugins")});
   const Listing listing = catalog.list();
   EXPECT_TRUE(listing.plugins.empty());
   ASSERT_EQ(listing.refused.size(), 1u);
   EXPECT_THAT(listing.refused[0].reason, HasSubstr(GetParam().reason));
   const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_PROFILER, name); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
-  EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr(folder.path())));
+  EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr((folder / "plugins"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, BrokenPlugin,
     ::testing::Values(Broken{"no_symbol", "lacks the symbol ciuic_plugin_query"},
-                      Broken{"other_abi", "plugin ABI 0.99, this host has 0.1"},
+                      Broken{"without_note", "note: it has no note .note.ciuic"},
+                      Broken{"other_abi", "plugin ABI 0.99, this host has"},
                       Broken{"missing_function", "is missing, and it is required"},
                       Broken{"undefined_symbol", "ciuic_test_defined_nowhere"}),
     [](const auto& broken) { return broken.param.file; });
 
-TEST(Catalog, TextFileIsRefused) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() + "/libgloo.so") << "I am no library\n";
-  const Failure f =
-      failure_of([&] { (void)Catalog({folder.path()}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
+TEST_F(CatalogTest, TextFileIsRefused) {
+  std::ofstream((folder / "plugins") + "/libgloo.so") << "I am no library\n";
+  const Failure f = failure_of(
+      [&] { (void)Catalog({(folder / "plugins")}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
   EXPECT_THAT(text_of(f), HasSubstr("no ELF header"));
 }
 
-TEST(Catalog, TruncatedLibraryIsRefused) {
-  const TemporaryFolder folder;
-  const std::string file = folder.path() + "/libadamw.so";
+TEST_F(CatalogTest, TruncatedLibraryIsRefused) {
+  const std::string file = (folder / "plugins") + "/libadamw.so";
   fs::copy_file(kPlugins + "/libadamw.so", file);
   fs::resize_file(file, 3000);
   EXPECT_EQ(failure_of([&] {
-              (void)Catalog({folder.path()}).find(CIUIC_KIND_OPTIMIZER, "adamw");
+              (void)Catalog({(folder / "plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw");
             }).code(),
             ExitCode::Plugin);
 }
 
-TEST(Catalog, WithoutFoldersListsNothing) {
+TEST_F(CatalogTest, WithoutFoldersListsNothing) {
   EXPECT_TRUE(Catalog({}).list().plugins.empty());
   EXPECT_EQ(failure_of([] { (void)Catalog({}).find(CIUIC_KIND_SHARDING, "ddp"); }).code(),
             ExitCode::Plugin);

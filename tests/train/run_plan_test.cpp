@@ -49,7 +49,7 @@ TEST_F(RunPlanTest, ResolvesModelPluginsAndOptions) {
   EXPECT_EQ(p.model.hidden_size, 64);
   EXPECT_EQ(p.model.num_hidden_layers, 4);
   EXPECT_EQ(p.plugins.size(), 6u);
-  EXPECT_STREQ(p.plugin(CIUIC_KIND_OPTIMIZER).found.descriptor->name, "adamw");
+  EXPECT_EQ(p.plugin(CIUIC_KIND_OPTIMIZER).found.descriptor->name, "adamw");
   EXPECT_THAT(p.resolved(), AllOf(HasSubstr("beta2 = 0.99"), HasSubstr("hidden_size = 64")));
 }
 

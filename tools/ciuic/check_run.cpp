@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ void check_run(const core::PlanRequest& request, core::Log& log) {
   core::open_data(plan);
 }
 
-int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
+int in_child(const std::function<void()>& work) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) {
@@ -41,10 +42,11 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
     quieten_libtorch();
     const int code = run_command(
         [&] {
-          check_run(request, log);
+          work();
           return 0;
         },
         [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
+    std::cout.flush();
     std::fflush(nullptr);
     _exit(code);
   }
@@ -52,10 +54,10 @@ int check_run_in_child(const core::PlanRequest& request, core::Log& log) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) {
-    throw Failure(
-        ExitCode::Plugin,
-        std::string("a plugin crashed while it was loaded: signal ") + strsignal(WTERMSIG(status)),
-        "see ciuic plugin list");
+    throw Failure(ExitCode::Plugin,
+                  std::string("a plugin crashed while it read the model: signal ") +
+                      strsignal(WTERMSIG(status)),
+                  "see ciuic plugin list");
   }
   return WEXITSTATUS(status);
 }

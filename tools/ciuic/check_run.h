@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Everything that can be wrong with a run and be known without one: the file, the model, plugins
-// and their options, the data, the device. Done in a child process, so that a plugin which links
-// LibTorch does not stay in the launcher, and one that crashes at load does not take it along.
+// and their options, the data, the device. What plugins say of themselves comes from ciuic-probe;
+// only a model that is read by a checkpoint plugin (model.from) runs plugin code, so all this is
+// done in a child process.
 #pragma once
+
+#include <functional>
 
 #include "core/train/run_plan.h"
 
@@ -12,7 +15,7 @@ namespace ciuic::tools {
 /// What the child does: throws Failure.
 void check_run(const core::PlanRequest& request, core::Log& log);
 
-/// Runs check_run in a child that prints what is wrong. 0, or the exit code.
-int check_run_in_child(const core::PlanRequest& request, core::Log& log);
+/// Runs `work` in a child that prints what is wrong. 0, or the exit code.
+int in_child(const std::function<void()>& work);
 
 }  // namespace ciuic::tools

@@ -8,23 +8,20 @@
 #include "core/train/run_plan.h"
 #include "tools/ciuic/check_run.h"
 #include "tools/ciuic/commands.h"
-#include "tools/ciuic/worker_process.h"
 
 namespace ciuic::tools {
 namespace {
 
 namespace po = boost::program_options;
 
-int check(const core::PlanRequest& request, core::Log& log) {
+void check(const core::PlanRequest& request, core::Log& log) {
   check_run(request, log);
   std::cout << request.file << ": ok\n";
-  return 0;
 }
 
-int show(const core::PlanRequest& request, core::Log& log) {
+void show(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
   std::cout << core::show_toml(plan.config, plan.parts);
-  return 0;
 }
 
 int reference(const std::string& format) {
@@ -70,8 +67,7 @@ int config(const Arguments& arguments) {
   if (request.file.empty()) {
     throw line.usage_failure("no FILE is given");
   }
-  quieten_libtorch();
-  return action == "check" ? check(request, log) : show(request, log);
+  return in_child([&] { action == "check" ? check(request, log) : show(request, log); });
 }
 
 }  // namespace ciuic::tools

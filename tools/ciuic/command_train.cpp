@@ -120,8 +120,10 @@ int train(const Arguments& given) {
   }
   core::Loaded loaded = core::load_config(file, overrides, fields);
   if (!loaded.ok()) {
-    check_run({file, overrides, 0},
-              log);  // says these problems, and those of plugins and model with them
+    // Says these problems, and those of plugins and model with them.
+    if (const int code = in_child([&] { check_run({file, overrides, 0}, log); }); code != 0) {
+      return code;
+    }
     throw core::configuration_failure(loaded.problems);
   }
   const auto id = core::rank_from_environment(loaded.config.run.rendezvous);
@@ -141,7 +143,7 @@ int train(const Arguments& given) {
       throw core::configuration_failure(loaded.problems);
     }
   }
-  if (const int code = check_run_in_child({file, overrides, 0}, log); code != 0) {
+  if (const int code = in_child([&] { check_run({file, overrides, 0}, log); }); code != 0) {
     return code;
   }
   return start_ranks(loaded.config, worker_arguments(file, overrides, *values),

@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/plugin/trampoline/crash_handler.h"
+#include "core/plugin/trampoline/last_words.h"
 #include "core/train/run_rank.h"
 #include "core/train/stop_request.h"
 #include "tools/worker/commands.h"
@@ -56,6 +58,7 @@ int train_rank(const Arguments& arguments) {
   core::StopRequest::install(launcher);
   if (launcher != 0) {
     die_with(launcher);
+    core::install_end_handler();
   }
   core::RankOptions options;
   options.request = {get(*values, "file"), get_all(*values, "set"), 0};
@@ -66,6 +69,7 @@ int train_rank(const Arguments& arguments) {
   options.is_quiet = terminal_level(*values) > core::LogLevel::Info;
   options.steps_on_lines = values->count("lines") != 0;
   options.identity = core::rank_from_environment("tcp://").value_or(core::RankIdentity{});
+  core::set_last_words(options.identity.rank, report_fd);
 
   const core::LogLevel level = terminal_level(*values);
   const bool is_first = options.identity.rank == 0;

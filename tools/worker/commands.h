@@ -13,5 +13,6 @@ void show_failure(const std::string& text);
 int train_rank(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
 int generate(const Arguments& arguments);
+int replay(const Arguments& arguments);
 
 }  // namespace ciuic::tools

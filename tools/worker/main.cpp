@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "core/plugin/trampoline/crash_handler.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {
@@ -23,6 +24,9 @@ int dispatch(const Arguments& all) {
     }
     if (all[0] == "generate") {
       return generate(rest);
+    }
+    if (all[0] == "replay") {
+      return replay(rest);
     }
   }
   throw core::Failure(core::ExitCode::Usage, "ciuic-worker is started by ciuic",
@@ -46,6 +50,7 @@ void keep_large_blocks() {
 
 int main(int argc, char** argv) {
   keep_large_blocks();
+  ciuic::core::install_crash_handler();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
   int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
                                        &ciuic::tools::show_failure);

@@ -109,10 +109,17 @@ class Fixed final : public BatchScheduler {
     out.flags = rows > 0 && p % rows == rows - 1 ? CIUIC_BATCH_EPOCH_END : 0;
     return out;
   }
-  /// 0 where there is no data, as in an estimate.
+  /// 0 where there is no data service, as in an estimate.
   [[nodiscard]] uint64_t rows_of_an_epoch() const {
     const auto* data = host().find_service<ciuic_data_service>("ciuic.data");
-    return data == nullptr ? 0 : data->samples(data->ctx);
+    if (data == nullptr) {
+      return 0;
+    }
+    const uint64_t rows = data->samples(data->ctx);
+    if (rows == 0) {
+      throw Error(CIUIC_PRECONDITION, "the data has no samples: there is nothing to plan");
+    }
+    return rows;
   }
 
   int64_t sequences_;

@@ -7,6 +7,8 @@
 //
 // Format: https://github.com/huggingface/safetensors#format. It holds values only and no checksums:
 // "sharded" is for training.
+#include <array>
+
 #include <ciuic/checkpoint.hpp>
 #include <ciuic/error.hpp>
 
@@ -21,6 +23,8 @@ class Safetensors final : public Checkpoint {
   static constexpr const char* version = "0.1.0";
   static constexpr const char* license = "MIT";
   static constexpr const char* summary = "Safetensors files and Hugging Face model folders";
+  /// Rank 0 puts all; the format has no checksums.
+  static constexpr std::array<const char*, 3> features{"writer:rank0", "checksums:none", nullptr};
   inline static const auto options =
       option_table(option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
                                    "How long a rank waits at a commit for rank 0 to have written"));

@@ -68,6 +68,7 @@ class AdamW final : public Optimizer {
   static constexpr const char* license = "MIT";
   static constexpr const char* summary = "Adam with decoupled weight decay, as torch.optim.AdamW";
   static constexpr uint32_t flags = CIUIC_FLAG_DETERMINISTIC;
+  static constexpr std::array<const char*, 2> features{"rule:adamw", nullptr};
   static constexpr uint32_t kShared = CIUIC_OPTION_AFFECTS_NUMERICS | CIUIC_OPTION_ALL_RANKS_EQUAL;
   inline static const auto options = option_table(
       option_f64("beta1", 0.9, 0.0, 1.0, "Decay of the mean of gradients; below 1", kShared),

@@ -89,6 +89,7 @@ class Ddp final : public Sharding {
                   "sharding ddp sums in the order of the communicator, not as any_world asks");
     }
     gradients_->begin_step();
+    is_stepped_ = false;
   }
 
   [[nodiscard]] const std::vector<ciuic_binding>& bind(const ciuic_use& use,
@@ -148,6 +149,10 @@ class Ddp final : public Sharding {
   [[nodiscard]] Work step(const ciuic_step_update& update, const ciuic_stream* stream) override {
     check_set_up();
     const std::vector<const ciuic_tensor*>& sums = gradients_->sums(stream);
+    if (std::exchange(is_stepped_, true)) {
+      throw Error(CIUIC_PRECONDITION,
+                  "sharding ddp: a second step with the same gradients; begin_step comes first");
+    }
     if ((update.flags & CIUIC_UPDATE_SKIP) == 0) {
       parameters_->update(update, sums, stream);
     }
@@ -274,6 +279,7 @@ class Ddp final : public Sharding {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Gradients> gradients_;
   std::vector<Unit> units_;
+  bool is_stepped_ = false;  // the gradients of this step are used up
 };
 
 }  // namespace

@@ -154,6 +154,7 @@ void Gradients::begin_step() {
     b.units_missing = b.plan.units.size();
   }
   std::fill(is_ready_.begin(), is_ready_.end(), false);
+  is_flushed_ = false;
   submitted_ = drained_ = 0;
   if (names_bad_rank_) {
     ops_.fill(own_stats_, 0);
@@ -206,6 +207,7 @@ void Gradients::flush(const ciuic_stream* stream) {
     b.units_missing = 0;
   }
   submit_ready(stream);
+  is_flushed_ = true;
 }
 
 void Gradients::submit_ready(const ciuic_stream* stream) {
@@ -259,7 +261,7 @@ void Gradients::drain(const ciuic_stream* stream) {
 }
 
 void Gradients::check_flushed() const {
-  if (submitted_ < buckets_.size()) {
+  if (!is_flushed_) {
     throw Error(CIUIC_PRECONDITION, "sharding ddp: gradients are asked for before end_backward");
   }
 }

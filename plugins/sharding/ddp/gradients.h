@@ -124,6 +124,7 @@ class Gradients {
 
   // Of this step:
   std::vector<bool> is_ready_;  // by unit
+  bool is_flushed_ = false;
   size_t submitted_ = 0;
   size_t drained_ = 0;
   uint64_t sequence_ = 0;  // over all steps

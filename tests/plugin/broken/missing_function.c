@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A profiler whose table lacks a required function. */
 #include <ciuic/abi/ciuic.h>
+#include <ciuic/abi/note.h>
+
+CIUIC_NOTE_1(CIUIC_KIND_PROFILER, 0, 0, 0, "missing_function", "1.0.0", "");
 
 static ciuic_status* create(const ciuic_create_args* args, ciuic_instance** out) {
   (void)args;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A plugin from another time: everything is right but the ABI's minor number. */
+ * A plugin from another time: everything is right but the minor number of the ABI in its note. */
 #include <ciuic/abi/ciuic.h>
+#include <ciuic/abi/note.h>
+
+__attribute__((section(CIUIC_NOTE_SECTION), used,
+               aligned(4))) static const ciuic_note_of_one note = {
+    {6u, sizeof(ciuic_note_header) + sizeof(ciuic_note_record), CIUIC_NOTE_TYPE, "ciuic"},
+    {CIUIC_NOTE_LAYOUT, 1u, CIUIC_ABI_MAJOR, 99u, "0.99.0"},
+    {CIUIC_KIND_PROFILER, 0, 0, 0, "other_abi", "1.0.0", ""}};
 
 static ciuic_status* create(const ciuic_create_args* args, ciuic_instance** out) {
   (void)args;

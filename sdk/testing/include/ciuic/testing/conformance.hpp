@@ -37,7 +37,8 @@ struct TestContext {
   const OptionValues& options;  // what the person set with --set; defaults for the rest
   uint64_t seed;                // all randomness of a test comes from it
   const std::string& scratch;   // an empty folder of the test's own, removed afterwards
-  double patience;              // multiply time limits by it: > 1 under sanitizers, --slow
+  double patience;              // multiply time limits by it: > 1 under sanitizers
+  double soak_seconds = 60;     // how long a soak test goes on
 
   /// An instance with the person's options, and a test's own on top.
   [[nodiscard]] PluginInstance create(const TestHost& host, OptionValues own = {},

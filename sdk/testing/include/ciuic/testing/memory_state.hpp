@@ -47,7 +47,16 @@ class MemoryState {
   [[nodiscard]] const std::map<std::string, std::string>& blobs() const { return blobs_; }
   [[nodiscard]] bool has(const std::string& key) const { return entries_.count(key) > 0; }
   [[nodiscard]] const Entry& entry(const std::string& key) const { return entries_.at(key); }
-  void erase(const std::string& key) { entries_.erase(key); }
+  void erase(const std::string& key) {
+    entries_.erase(key);
+    blobs_.erase(key);
+  }
+  void put_blob(const std::string& key, std::string bytes) { blobs_[key] = std::move(bytes); }
+  /// Everything that the other one holds, and nothing else.
+  void copy_from(const MemoryState& o) {
+    entries_ = o.entries_;
+    blobs_ = o.blobs_;
+  }
 
   /// Keys with an element that was not written exactly once.
   [[nodiscard]] std::vector<std::string> uneven() const {
@@ -99,8 +108,8 @@ class MemoryState {
   [[nodiscard]] const ciuic_reader* reader(Host host, uint64_t schema = 1) {
     Port& port = open(host);
     port.reader.schema = schema;
-    port.reader.list = [](void* ctx, ciuic_array*) {
-      return port_of(ctx).host.status(CIUIC_UNIMPLEMENTED, "the memory state lists nothing");
+    port.reader.list = [](void* ctx, ciuic_array* entries) {
+      return guard(port_of(ctx).host, [&] { *entries = port_of(ctx).state->list(port_of(ctx)); });
     };
     port.reader.blob = [](void* ctx, ciuic_str key, const void** data, size_t* size) {
       return guard(port_of(ctx).host, [&] {
@@ -128,6 +137,7 @@ class MemoryState {
     Host host;
     ciuic_writer writer;
     ciuic_reader reader;
+    std::vector<ciuic_entry> listed{};
   };
   static Port& port_of(void* ctx) { return *static_cast<Port*>(ctx); }
 
@@ -139,6 +149,21 @@ class MemoryState {
     port.reader.struct_size = sizeof(port.reader);
     port.reader.ctx = &port;
     return port;
+  }
+
+  ciuic_array list(Port& port) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    port.listed.clear();
+    for (const auto& [key, entry] : entries_) {
+      port.listed.push_back({sizeof(ciuic_entry), 0, to_str(key), entry.dtype,
+                             static_cast<int32_t>(entry.shape.size()), entry.shape.data(),
+                             entry.data.size()});
+    }
+    for (const auto& [key, bytes] : blobs_) {
+      port.listed.push_back({sizeof(ciuic_entry), CIUIC_ENTRY_BLOB, to_str(key), ciuic_dtype{}, 0,
+                             nullptr, bytes.size()});
+    }
+    return to_array(port.listed);
   }
 
   Entry& make(const std::string& key, ciuic_dtype dtype, std::vector<int64_t> shape) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include <ciuic/testing/float_format.hpp>
 #include <ciuic/view.hpp>
 
 namespace ciuic::testing {
@@ -61,6 +62,10 @@ inline double load_element(ciuic_dtype dtype, const void* at) {
   if (same(dtype, kU8)) {
     return read_as<uint8_t>(at);
   }
+  if (FloatFormat::knows(dtype)) {
+    const uint32_t code = dtype.bits == 8 ? read_as<uint8_t>(at) : read_as<uint16_t>(at);
+    return FloatFormat::of(dtype).decode(code);
+  }
   throw Error(CIUIC_UNIMPLEMENTED, "the reference host has no " + dtype_name(dtype));
 }
 
@@ -77,6 +82,10 @@ inline void store_element(ciuic_dtype dtype, void* at, double value) {
     write_as(at, static_cast<int32_t>(value));
   } else if (same(dtype, kU8)) {
     write_as(at, static_cast<uint8_t>(value));
+  } else if (FloatFormat::knows(dtype)) {
+    const uint32_t code = FloatFormat::of(dtype).encode(value, false);
+    dtype.bits == 8 ? write_as(at, static_cast<uint8_t>(code))
+                    : write_as(at, static_cast<uint16_t>(code));
   } else {
     throw Error(CIUIC_UNIMPLEMENTED, "the reference host has no " + dtype_name(dtype));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// "ciuic.metrics" that keeps what it is told, and "ciuic.data" with a given number of rows.
+// "ciuic.metrics" that keeps what it is told.
 #pragma once
 
 #include <map>
@@ -61,31 +61,6 @@ class ReferenceMetrics {
   std::map<std::string, std::pair<std::string, double>> values_;
   uint64_t next_id_ = 1;
   uint64_t events_ = 0;
-};
-
-class ReferenceData {
- public:
-  /// `rows` samples of `tokens` each.
-  ReferenceData(uint64_t rows, uint64_t tokens) : rows_(rows), tokens_(tokens) {
-    table_.struct_size = sizeof(table_);
-    table_.ctx = this;
-    table_.samples = [](void* ctx) { return static_cast<ReferenceData*>(ctx)->rows_; };
-    table_.lengths = [](void* ctx, uint64_t, uint64_t count, uint64_t* out) -> ciuic_status* {
-      for (uint64_t i = 0; i < count; ++i) {
-        out[i] = static_cast<ReferenceData*>(ctx)->tokens_;
-      }
-      return nullptr;
-    };
-  }
-  ReferenceData(const ReferenceData&) = delete;
-  ReferenceData& operator=(const ReferenceData&) = delete;
-
-  [[nodiscard]] const ciuic_data_service* table() const noexcept { return &table_; }
-
- private:
-  uint64_t rows_;
-  uint64_t tokens_;
-  ciuic_data_service table_{};
 };
 
 }  // namespace ciuic::testing

@@ -7,6 +7,7 @@
 
 #include <ciuic/abi/services.h>
 #include <ciuic/testing/numbers.hpp>
+#include <ciuic/testing/plain_product.hpp>
 #include <ciuic/testing/test_host.hpp>
 
 namespace ciuic::testing {
@@ -45,8 +46,8 @@ class ReferenceTensor {
                       const ciuic_stream*) {
       return guard(from(ctx), [&] { add_stats(*in, elements<double>(*out)); });
     };
-    table_.gemm = [](void* ctx, const ciuic_gemm*, const ciuic_stream*) {
-      return from(ctx).status(CIUIC_UNIMPLEMENTED, "the reference host has no gemm");
+    table_.gemm = [](void* ctx, const ciuic_gemm* gemm, const ciuic_stream*) {
+      return guard(from(ctx), [&] { plain_product(*gemm); });
     };
   }
   ReferenceTensor(const ReferenceTensor&) = delete;

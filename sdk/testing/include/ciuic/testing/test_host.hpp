@@ -5,11 +5,13 @@
 // zone, so that reads before writes and writes past the end are seen.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +38,10 @@ class TestHost {
                            ciuic_str message) {
       return from(ctx).make_status(code, flags, peer, message);
     };
-    table_.status_get = &get_status;
+    table_.status_get = [](void* ctx, const ciuic_status* s, uint32_t* flags, int32_t* peer,
+                           ciuic_str* message) {
+      return from(ctx).get_status(s, flags, peer, message);
+    };
     table_.status_free = [](void* ctx, ciuic_status* s) { from(ctx).free_status(s); };
     table_.log_enabled = [](void*, int32_t) { return 1; };
     table_.log = [](void* ctx, int32_t level, ciuic_str message, ciuic_array) {
@@ -69,6 +74,10 @@ class TestHost {
     const std::lock_guard<std::mutex> lock(mutex_);
     return logs_;
   }
+  void forget_logs() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    logs_.clear();
+  }
   [[nodiscard]] bool logged(std::string_view part) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const LogLine& line : logs_) {
@@ -81,12 +90,41 @@ class TestHost {
   [[nodiscard]] int64_t live_bytes() const { return locked(live_bytes_); }
   [[nodiscard]] int64_t peak_bytes() const { return locked(peak_bytes_); }
   [[nodiscard]] int64_t allocations() const { return locked(allocations_); }
-  [[nodiscard]] int64_t live_statuses() const { return locked(live_statuses_); }
+  [[nodiscard]] int64_t live_statuses() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<int64_t>(statuses_.size());
+  }
   /// Frees of unknown memory or of another size, and writes past an end.
   [[nodiscard]] int64_t memory_faults() const { return locked(memory_faults_); }
+  /// Statuses freed twice, used after they were freed, or not made here.
+  [[nodiscard]] int64_t status_faults() const { return locked(status_faults_); }
   /// Everything that was taken came back, once and whole.
-  [[nodiscard]] bool balanced() const {
-    return live_bytes() == 0 && live_statuses() == 0 && memory_faults() == 0;
+  [[nodiscard]] bool balanced() const { return imbalance().empty(); }
+  /// What did not come back, in words; empty: nothing.
+  [[nodiscard]] std::string imbalance() const {
+    std::string out;
+    const auto add = [&](int64_t count, const char* what) {
+      if (count != 0) {
+        out += (out.empty() ? "" : ", ") + std::to_string(count) + what;
+      }
+    };
+    add(live_bytes(), " bytes of the host's memory were not given back");
+    add(live_statuses(), " statuses were not freed");
+    add(memory_faults(),
+        " times memory was freed that was not given, with another size, or after "
+        "a write past its end");
+    add(status_faults(), " times a status was used that the host had not made, or freed twice");
+    return out;
+  }
+  /// Services that were asked for, in order, without repeats.
+  [[nodiscard]] std::vector<std::string> asked() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return asked_;
+  }
+
+  void forget_asked() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asked_.clear();
   }
 
   /// Lets the next `count` allocations pass and then fails all; negative: never.
@@ -112,13 +150,17 @@ class TestHost {
 
   ciuic_status* make_status(int32_t code, uint32_t flags, int32_t peer, ciuic_str message) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    ++live_statuses_;
-    return reinterpret_cast<ciuic_status*>(
+    auto* status = reinterpret_cast<ciuic_status*>(
         new Status{code, flags, peer, std::string(to_view(message))});
+    statuses_.insert(status);
+    return status;
   }
-  static int32_t get_status(void*, const ciuic_status* s, uint32_t* flags, int32_t* peer,
-                            ciuic_str* message) {
-    const auto* status = reinterpret_cast<const Status*>(s);
+  int32_t get_status(const ciuic_status* s, uint32_t* flags, int32_t* peer, ciuic_str* message) {
+    static const Status unknown{CIUIC_INTERNAL, 0, -1, "not a status of this host, or freed"};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool is_known = statuses_.count(s) == 1;
+    status_faults_ += is_known ? 0 : 1;
+    const auto* status = is_known ? reinterpret_cast<const Status*>(s) : &unknown;
     if (flags != nullptr) {
       *flags = status->flags;
     }
@@ -132,7 +174,10 @@ class TestHost {
   }
   void free_status(ciuic_status* s) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    --live_statuses_;
+    if (statuses_.erase(s) == 0) {
+      ++status_faults_;
+      return;
+    }
     delete reinterpret_cast<Status*>(s);
   }
 
@@ -168,8 +213,11 @@ class TestHost {
     blocks_.erase(block);
     std::free(memory);
   }
-  const void* find(const char* name) const {
+  const void* find(const char* name) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) {
+      asked_.emplace_back(name);
+    }
     const auto service = services_.find(name);
     return service == services_.end() ? nullptr : service->second;
   }
@@ -178,11 +226,13 @@ class TestHost {
   mutable std::mutex mutex_;
   std::vector<LogLine> logs_;
   std::map<std::string, const void*> services_;
+  std::vector<std::string> asked_;
   std::map<void*, size_t> blocks_;
+  std::set<const ciuic_status*> statuses_;
   int64_t live_bytes_ = 0;
   int64_t peak_bytes_ = 0;
   int64_t allocations_ = 0;
-  int64_t live_statuses_ = 0;
+  int64_t status_faults_ = 0;
   int64_t memory_faults_ = 0;
   int64_t fail_after_ = -1;
 };

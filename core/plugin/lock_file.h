@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// ciuic.lock: the plugins that a run may use, each by the SHA-256 of its file. A plugin that is not
+// in it, or has another hash, is refused. TOML, read by the configuration's own reader:
+//
+//   [[plugin]]
+//   kind = "optimizer"
+//   name = "adamw"
+//   version = "1.0.0"
+//   abi = "0.2"
+//   sha256 = "64 hexadecimal digits"
+//   file = "libadamw.so"        # information only
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config/problem.h"
+
+namespace ciuic::core {
+
+struct LockedPlugin {
+  std::string kind;
+  std::string name;
+  std::string version;
+  std::string abi;
+  std::string sha256;
+  std::string file;
+};
+
+class LockFile {
+ public:
+  /// Problems are appended; what is right is kept.
+  static LockFile parse(std::string_view text, const std::string& file,
+                        std::vector<Problem>& problems);
+  /// Throws Failure (Usage): missing, unreadable or with problems, all of which are said.
+  static LockFile read(const std::string& path);
+
+  void add(LockedPlugin plugin) { plugins_.push_back(std::move(plugin)); }
+  [[nodiscard]] const std::vector<LockedPlugin>& plugins() const { return plugins_; }
+  [[nodiscard]] const LockedPlugin* find(std::string_view kind, std::string_view name) const;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  /// Why this file may not stand for the plugin, with both hashes; empty when it may.
+  [[nodiscard]] std::string problem_with(std::string_view kind, std::string_view name,
+                                         std::string_view sha256) const;
+
+  /// Sorted by kind and name, with a head that says what it is.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::string path_;
+  std::vector<LockedPlugin> plugins_;
+};
+
+}  // namespace ciuic::core

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#include "core/plugin/trampoline/breadcrumb.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unistd.h>
+#include <utility>
+
+namespace ciuic::core {
+namespace {
+
+/// Head of the list of stacks. Constant-initialised: the first call may come from anywhere.
+constinit std::atomic<CrumbStack*> head{nullptr};
+
+}  // namespace
+
+thread_local constinit CrumbStack* CrumbStack::mine_ = nullptr;
+
+/// Gives the stack to another thread when this one ends.
+struct CrumbStackReturn {
+  CrumbStack* stack = nullptr;
+  ~CrumbStackReturn() {
+    if (stack != nullptr) {
+      CrumbStack::mine_ = nullptr;
+      stack->depth_.store(0, std::memory_order_release);
+      stack->is_taken_.store(false, std::memory_order_release);
+    }
+  }
+};
+
+const CrumbStack* CrumbStack::first() noexcept { return head.load(std::memory_order_acquire); }
+
+CrumbStack& CrumbStack::enlist() {
+  static thread_local CrumbStackReturn at_thread_end;
+  CrumbStack* stack = head.load(std::memory_order_acquire);
+  for (; stack != nullptr; stack = stack->next_) {
+    bool is_taken = false;
+    if (stack->is_taken_.compare_exchange_strong(is_taken, true)) {
+      break;
+    }
+  }
+  if (stack == nullptr) {
+    stack = new CrumbStack;  // never freed: a sampler may hold it
+    stack->next_ = head.load(std::memory_order_relaxed);
+    while (!head.compare_exchange_weak(stack->next_, stack, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+    }
+  }
+  stack->thread_.store(static_cast<int>(gettid()), std::memory_order_relaxed);
+  at_thread_end.stack = stack;
+  mine_ = stack;
+  return *stack;
+}
+
+bool CrumbStack::read(uint32_t level, Crumb& out) const noexcept {
+  const Slot& slot = slots_[level];
+  out.ticket = slot.ticket.load(std::memory_order_acquire);
+  out.plugin = slot.plugin.load(std::memory_order_acquire);
+  out.function = slot.function.load(std::memory_order_acquire);
+  const uint64_t packed = slot.sequence.load(std::memory_order_acquire);
+  out.sequence = packed >> 1;
+  out.is_wait = (packed & 1) != 0;
+  return out.ticket != 0 && slot.ticket.load(std::memory_order_acquire) == out.ticket;
+}
+
+const PluginIdentity& identity_of(const ciuic_descriptor& d) {
+  using Key = std::pair<uint32_t, std::string>;
+  static std::mutex mutex;
+  static auto& known = *new std::map<Key, std::unique_ptr<PluginIdentity>>;  // outlives all threads
+  const Key key{d.kind, std::string(d.name) + " " + d.version};
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<PluginIdentity>& entry = known[key];
+  if (!entry) {
+    entry = std::make_unique<PluginIdentity>(PluginIdentity{key.first, key.second});
+  }
+  return *entry;
+}
+
+}  // namespace ciuic::core

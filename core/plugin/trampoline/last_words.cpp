@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "core/plugin/trampoline/last_words.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace ciuic::core {
+namespace {
+
+struct Speaker {
+  int rank = 0;
+  int report_fd = -1;
+  char host[256] = "unknown";
+  char log[4096] = "";
+};
+constinit Speaker speaker;  // set before ranks run, read when they die
+
+void write_all(int fd, const char* data, size_t size) noexcept {
+  while (size > 0) {
+    const ssize_t n = write(fd, data, size);
+    if (n <= 0) {
+      if (n < 0 && errno == EINTR) {
+        continue;
+      }
+      return;  // nobody is left to tell
+    }
+    data += n;
+    size -= static_cast<size_t>(n);
+  }
+}
+
+}  // namespace
+
+void set_last_words(int rank, int report_fd) {
+  speaker.rank = rank;
+  speaker.report_fd = report_fd;
+  gethostname(speaker.host, sizeof(speaker.host) - 1);
+}
+
+void set_last_words_log(const char* path) {
+  std::strncpy(speaker.log, path, sizeof(speaker.log) - 1);
+}
+
+WordLine& WordLine::operator<<(const char* text) noexcept {
+  for (; *text != '\0' && size_ < sizeof(text_) - 1; ++text) {
+    text_[size_++] = *text;
+  }
+  return *this;
+}
+
+WordLine& WordLine::operator<<(int64_t number) noexcept {
+  char digits[24];
+  size_t n = sizeof(digits);
+  digits[--n] = '\0';
+  uint64_t rest = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+  do {
+    digits[--n] = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  if (number < 0) {
+    digits[--n] = '-';
+  }
+  return *this << digits + n;
+}
+
+void say_crumb(WordLine& line, const Crumb& crumb, const char* verb) noexcept {
+  line << "plugin " << crumb.plugin->label.c_str() << " " << verb << " " << crumb.function
+       << (crumb.is_wait ? " (in its work)" : "") << ", call "
+       << static_cast<int64_t>(crumb.sequence);
+}
+
+void say_place(WordLine& line) noexcept {
+  line << " rank=" << speaker.rank << " host=" << speaker.host;
+}
+
+void write_last_words(const WordLine& line) noexcept {
+  WordLine ended = line;
+  ended << "\n";
+  if (speaker.log[0] != '\0') {
+    const int fd = open(speaker.log, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd >= 0) {
+      write_all(fd, ended.data(), ended.size());
+      close(fd);
+    }
+  }
+  if (speaker.report_fd >= 0) {
+    write_all(speaker.report_fd, line.data(), line.size());
+  } else {
+    write_all(STDERR_FILENO, ended.data(), ended.size());
+  }
+}
+
+}  // namespace ciuic::core

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//
+// Lives: many, at once, interrupted. What an instance took is back when destroy has returned.
+#include <algorithm>
+
+#include "../process_state.hpp"
+#include "../runner_message.hpp"
+#include "contract_tests.hpp"
+#include "exercise.hpp"
+#include "other_options.hpp"
+
+namespace ciuic::testing::contract {
+namespace {
+
+constexpr int kLives = 1000;
+constexpr double kSeconds = 6;  // a slow plugin lives fewer times
+
+void require_balance(TestHost& host, const std::string& after) {
+  const std::string imbalance = host.imbalance();
+  require(imbalance.empty(), "after " + after + ": " + imbalance);
+}
+
+/// Runs lives until there were enough or time is up, then compares what the process holds. The
+/// first few fill caches and allocators' pools.
+template <typename Live>
+void require_no_growth(Live live) {
+  const int64_t deadline = now_ns() + static_cast<int64_t>(kSeconds * 1e9);
+  constexpr int kFirst = 20;
+  int lives = 0;
+  for (; lives < kFirst && (lives < 2 || now_ns() < deadline); ++lives) {
+    live();
+  }
+  const ProcessResources before = process_resources();
+  const size_t heap_before = heap_bytes();
+  int more = 0;
+  for (; lives + more < kLives && (more < 3 || now_ns() < deadline); ++more) {
+    live();
+  }
+  const size_t heap_after = heap_bytes();
+  const std::string left = left_behind(before);
+  require(left.empty(), std::to_string(more) + " lives left behind: " + left);
+  // malloc's smallest block is 32 bytes with its head, so one lost in each life shows as that; a
+  // pool that grows once shows as less.
+  constexpr double kBytesPerLife = 24;
+  const double grown =
+      heap_after <= heap_before ? 0 : static_cast<double>(heap_after - heap_before);
+  require(grown / more < kBytesPerLife || grown < 512,
+          std::to_string(more) + " lives left " + std::to_string(static_cast<int64_t>(grown)) +
+              " bytes of heap behind, about " + std::to_string(static_cast<int64_t>(grown / more)) +
+              " a life: a leak");
+}
+
+}  // namespace
+
+void create_and_destroy_balance(const TestContext& t) {
+  Bench bench;
+  const Calls calls(bench.host());
+  require_no_growth([&] {
+    Instance instance(t, bench.host(), calls, {}, bench.seat());
+    instance.destroy();
+    require_balance(bench.host(), "create and destroy");
+    bench.host().forget_logs();
+  });
+}
+
+void work_balances(const TestContext& t) {
+  require_no_growth([&] {
+    Bench bench;
+    whole_life(t, bench, Calls(bench.host()), 2);
+    require_balance(bench.host(), "a life with work");
+  });
+}
+
+/// The structs, options and texts of every call end at an inaccessible page, and are gone after it.
+void structs_are_respected(const TestContext& t) {
+  Bench bench;
+  whole_life(t, bench, Calls(bench.host()), 4);
+  require_balance(bench.host(), "a life with work");
+}
+
+void instances_are_independent(const TestContext& t) {
+  Bench alone_bench;
+  const Calls alone_calls(alone_bench.host());
+  const std::string alone = whole_life(t, alone_bench, alone_calls, 4);
+
+  Bench first_bench;
+  Bench second_bench;
+  const Calls first_calls(first_bench.host());
+  const Calls second_calls(second_bench.host());
+  const auto first_work = make_exercise(t, first_bench);
+  const auto second_work = make_exercise(t, second_bench);
+  Instance first(t, first_bench.host(), first_calls, {}, first_bench.seat());
+  Instance second(t, second_bench.host(), second_calls, other_options(t, second_bench),
+                  second_bench.seat());
+  for (const auto& [work, instance] : {std::pair(&first_work, &first), {&second_work, &second}}) {
+    (*work)->start(*instance);
+    (*work)->first_values(*instance);
+  }
+  std::string together;
+  for (uint64_t i = 0; i < 4; ++i) {
+    together += first_work->round(first, i);
+    second_work->round(second, i);
+  }
+  second.destroy();
+  first.quiesce();
+  first.destroy();
+  if ((t.plugin.descriptor().flags & CIUIC_FLAG_DETERMINISTIC) != 0) {
+    require(together == alone,
+            "an instance gives other results beside a second one with other options than alone; it "
+            "claims DETERMINISTIC, so state is shared between them");
+  }
+  require_balance(first_bench.host(), "the first instance's life");
+  require_balance(second_bench.host(), "the second instance's life");
+}
+
+void quiesce_and_resume(const TestContext& t) {
+  if (t.plugin.descriptor().quiesce == nullptr) {
+    throw NotOffered("it has no quiesce");
+  }
+  Bench bench;
+  const ProcessResources before = process_resources();
+  const Calls calls(bench.host());
+  const auto exercise = make_exercise(t, bench);
+  Instance instance(t, bench.host(), calls, {}, bench.seat());
+  exercise->start(instance);
+  exercise->first_values(instance);
+  exercise->round(instance, 0);
+  instance.quiesce();
+  const size_t threads = process_resources().threads;
+  const std::string running = left_behind(before);
+  require(threads <= before.threads || running.find("threads") == std::string::npos,
+          "after quiesce there are still " + running + "; no thread of it may run then");
+  instance.quiesce();
+  instance.resume();
+  if (t.plugin.descriptor().resume != nullptr) {
+    exercise->round(instance, 1);
+    instance.quiesce();
+  }
+  instance.destroy();
+  require_balance(bench.host(), "quiesce, resume and destroy");
+}
+
+}  // namespace ciuic::testing::contract

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+//
+// The probe: is this a plugin, and which ones does it hold?
+#include <algorithm>
+#include <dirent.h>
+
+#include "runner.hpp"
+#include "runner_options.hpp"
+#include "runner_process.hpp"
+#include "static/advice.hpp"
+
+namespace ciuic::testing {
+namespace {
+
+constexpr double kLoadSeconds = 60;  // a library of 1 GB from a slow disk
+constexpr uint32_t kMostPlugins = CIUIC_NOTE_MAX_PLUGINS;
+
+size_t count_threads() {
+  size_t count = 0;
+  if (DIR* tasks = opendir("/proc/self/task")) {
+    while (const dirent* entry = readdir(tasks)) {
+      count += entry->d_name[0] == '.' ? 0 : 1;
+    }
+    closedir(tasks);
+  }
+  return count;
+}
+
+std::string text(const char* s) { return s == nullptr ? "" : s; }
+
+void check_settings(const ciuic_descriptor& descriptor, const Settings& settings,
+                    std::vector<bool>& known) {
+  typed_options(descriptor, settings);
+  for (size_t i = 0; i < settings.size(); ++i) {
+    known[i] = known[i] || declares(descriptor, settings[i].first);
+  }
+}
+
+/// In the child: "ok", threads, then four texts for each plugin.
+Message probe(const Arguments& arguments) {
+  const LoadedPlugin first(arguments.path);
+  Message out = {"ok", count_threads() > 1 ? "threads" : ""};
+  std::vector<bool> known(arguments.settings.size());
+  for (uint32_t i = 0; i < kMostPlugins; ++i) {
+    const ciuic_descriptor* d = first.query(CIUIC_ABI_MAJOR, i);
+    if (d == nullptr) {
+      break;
+    }
+    if (d->abi_major != CIUIC_ABI_MAJOR || d->abi_minor != CIUIC_ABI_MINOR) {
+      return {"no", "it was built for ABI " + std::to_string(d->abi_major) + "." +
+                        std::to_string(d->abi_minor) + "; this kit checks " +
+                        std::to_string(CIUIC_ABI_MAJOR) + "." + std::to_string(CIUIC_ABI_MINOR) +
+                        ": rebuild it with this SDK"};
+    }
+    if (arguments.plugin.empty() || arguments.plugin == text(d->name)) {
+      check_settings(*d, arguments.settings, known);
+      out.insert(out.end(),
+                 {std::to_string(i), std::to_string(d->kind), text(d->name), text(d->version)});
+    }
+  }
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (!known[i] && out.size() > 2) {
+      throw UsageError("--set: no plugin here has an option " + arguments.settings[i].first);
+    }
+  }
+  return out;
+}
+
+Message guarded_probe(const Arguments& arguments) {
+  try {
+    return probe(arguments);
+  } catch (const UsageError& e) {
+    return {"usage", e.what()};
+  } catch (const std::exception& e) {
+    return {"no", e.what()};
+  }
+}
+
+}  // namespace
+
+Library look_at(const Arguments& arguments) {
+  const double limit = kLoadSeconds * arguments.patience;
+  const Ended ended = run_isolated([&] { return guarded_probe(arguments); }, limit);
+  if (!ended.message) {
+    throw NotAPlugin("while it was loaded, it " + describe_end(ended, limit) +
+                     (ended.output.empty() ? "" : "\n" + ended.output));
+  }
+  const Message& m = *ended.message;
+  if (m.at(0) == "usage") {
+    throw UsageError(m.at(1));
+  }
+  if (m.at(0) != "ok") {
+    throw NotAPlugin(m.at(1));
+  }
+  Library out;
+  out.starts_threads = m.at(1) == "threads";
+  for (size_t i = 2; i + 3 < m.size(); i += 4) {
+    out.plugins.push_back({static_cast<uint32_t>(std::stoul(m[i])),
+                           static_cast<uint32_t>(std::stoul(m[i + 1])), m[i + 2], m[i + 3]});
+  }
+  if (out.plugins.empty()) {
+    throw UsageError("--plugin: " + arguments.path + " holds no plugin " + arguments.plugin);
+  }
+  out.advice = advice_on(arguments.path);
+  return out;
+}
+
+}  // namespace ciuic::testing

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * A plugin with nothing wrong. */
+#define PLUGIN_NAME "sound"
+#include "sound_profiler.h"
+
+CIUIC_NOTE_1(CIUIC_KIND_PROFILER, 0, 0, 0, PLUGIN_NAME, "1.0.0", "");
+
+const ciuic_descriptor* ciuic_plugin_query(uint32_t abi_major, uint32_t index) {
+  return sound_query(abi_major, index);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+//
+// A plugin's options in words: as `inspect` and `schema` show them, and as they stand in a file.
+#pragma once
+
+#include <string>
+
+#include "core/plugin/descriptor_info.h"
+
+namespace ciuic::tools {
+
+/// "integer", "size", "list of strings", ...
+std::string type_text(uint32_t type);
+/// A value as one would write it in the file: "64MiB", 0.9, ["a", "b"].
+std::string value_text(uint32_t type, const core::OptionValue& value);
+/// "1 to 10", "0.0 or more", "a | b", or "".
+std::string range_text(const core::OptionInfo& option);
+/// "required, moves the loss", or "".
+std::string flags_text(const core::OptionInfo& option);
+/// "RELOADABLE, DETERMINISTIC", or "none".
+std::string descriptor_flags_text(uint32_t flags);
+std::string joined(const std::vector<std::string>& parts, const char* between);
+
+}  // namespace ciuic::tools
