@@ -35,14 +35,18 @@ STANDARD+='|stop_token|streambuf|string|string_view|syncstream|system_error|thre
 STANDARD+='|unordered_map|unordered_set|utility|valarray|variant|vector|version'
 STANDARD+='|(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg'
 STANDARD+='|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|uchar|wchar|wctype)[.]h)>'
+# What the C library and Linux have beyond the standard.
+POSIX='<((arpa|linux|net|netinet|sys)/.*|dirent|dlfcn|elf|fcntl|fnmatch|glob|grp|libgen|link|malloc|poll|pthread|pwd|sched'
+POSIX+='|semaphore|spawn|strings|termios|ucontext|unistd|execinfo|cxxabi|xmmintrin|pmmintrin|immintrin)([.]h)?>'
 TORCH='^["<](ATen|c10|torch)/'
 
 # Columns: rule, files it holds for, include that is forbidden there (! in front: anything else is), files where it is
 # allowed all the same, and why. Columns 2 to 4 are regular expressions; an include is matched with its quotes.
 include_fences() {
   cat <<END
-sdk-alone      ^sdk/(include|example)/      !^(<ciuic/.*>|".*"|$STANDARD)$                   -  the SDK needs the standard library and nothing else
-sdk-alone      ^sdk/testing/                !^(<(ciuic|gtest|gmock)/.*>|<dlfcn[.]h>|".*"|$STANDARD)$     -  the conformance suites need the standard library, dlopen and GoogleTest only
+sdk-alone      ^sdk/include/                !^(<ciuic/.*>|".*"|$STANDARD)$                   -  the SDK needs the standard library and nothing else
+sdk-alone      ^sdk/(example|scaffold)/     !^(<ciuic/.*>|$POSIX|".*"|$STANDARD)$            -  examples need the SDK and what Linux itself has
+sdk-alone      ^sdk/testing/                !^(<ciuic/.*>|$POSIX|".*"|$STANDARD)$                 -  the conformance kit needs the standard library and what Linux itself has
 core-plugins   ^core/                       ^["<]plugins/                                    -  core never names a plugin
 core-tools     ^core/                       ^["<](tools|tests)/                              -  tools and tests use core, not the reverse
 plugin-alone   ^plugins/                    ^["<](core|plugins|tools|tests)/                 ^plugins/.*_test[.]cpp$  a plugin uses the SDK and what it is about, never core or another plugin
@@ -53,6 +57,7 @@ torch-heavy    ^(core|plugins|sdk|tools)/   ^["<](torch/(torch|all|nn)|ATen/ATen
 toml           .                            ^["<]toml([+][+]|plusplus)?(/|[.])               ^core/config/toml_reader[.]cpp$  toml++ is fenced to core/config/toml_reader.cpp
 boost-dll      .                            ^["<]boost/dll                                   ^core/plugin/  Boost.DLL is fenced to one file of core/plugin
 boost-options  .                            ^["<]boost/program_options                       ^tools/  Boost.Program_options is fenced to tools
+sodium         .                            ^["<]sodium[.]h                                  ^core/plugin/sha256[.]cpp$  libsodium is fenced to core/plugin/sha256.cpp
 spdlog         .                            ^["<]spdlog/                                     ^core/log/  spdlog is fenced to core/log
 END
 }

@@ -85,20 +85,31 @@ Message verdict(const TestCase& test, const TestContext& context) {
   }
 }
 
+/// The test's working directory: a plugin that writes a relative path by default leaves nothing
+/// behind. Beside it the folder that the test gets as scratch, which stays empty until it is used.
+std::string enter(const std::string& scratch) {
+  std::filesystem::create_directory(scratch + "/cwd");
+  std::filesystem::create_directory(scratch + "/files");
+  std::filesystem::current_path(scratch + "/cwd");
+  return scratch + "/files";
+}
+
 /// In the test's process.
 Message run_here(const Arguments& arguments, const Task& task, const LoadedPlugin* mapped,
                  const std::string& scratch) {
   try {
+    const std::string path = std::filesystem::absolute(arguments.path).string();
+    const std::string files = enter(scratch);
     std::optional<LoadedPlugin> own;
     if (mapped == nullptr) {
       const ProcessSettings before = process_settings();
-      mapped = &own.emplace(arguments.path, task.plugin.index);
+      mapped = &own.emplace(path, task.plugin.index);
       changed_by_mapping() = difference(before, process_settings());
-      name_functions_of(mapped->descriptor(), arguments.path);
+      name_functions_of(mapped->descriptor(), path);
     }
     const OptionValues options = typed_options(mapped->descriptor(), arguments.settings);
-    return verdict(*task.test, TestContext{arguments.path, *mapped, options, arguments.seed,
-                                           scratch, arguments.patience, arguments.soak_seconds});
+    return verdict(*task.test, TestContext{path, *mapped, options, arguments.seed, files,
+                                           arguments.patience, arguments.soak_seconds});
   } catch (const std::exception& e) {
     return {"failed", e.what()};
   }

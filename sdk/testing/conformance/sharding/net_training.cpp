@@ -120,7 +120,8 @@ void Training::set_type(ciuic_dtype type) {
 }
 
 RuleStep rule_step(uint64_t update) {
-  return {update, 1e-2 * static_cast<double>(1 + update % 3), 0.5 + 0.25 * (update % 2), 1.0 / 16};
+  return {update, 1e-2 * static_cast<double>(1 + update % 3),
+          0.5 + 0.25 * static_cast<double>(update % 2), 1.0 / 16};
 }
 
 std::vector<uint64_t> samples_of(int rank, int world, uint32_t m) {
