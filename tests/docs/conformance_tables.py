@@ -2,6 +2,7 @@
 """The generated parts of docs/conformance.md: its tests, mutants and unusual plugins. Run as a program to write them."""
 import os
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -29,7 +30,18 @@ def unusual_table():
     return "\n".join(["| library | plugin | what is unusual |", "|---|---|---|", *lines])
 
 
-PARTS = {"tests": tests_table, "mutants": mutants_table, "unusual": unusual_table}
+def features_table():
+    """From the comment of features.hpp, where they are listed."""
+    text = (ROOT / "sdk/testing/include/ciuic/testing/features.hpp").read_text()
+    lines = []
+    for names, meaning in re.findall(r"^//   (\S+(?: \S+)*?)  +(\S.*)$", text, re.MULTILINE):
+        first = names.split()[0]
+        full = [n if not n.startswith(":") else first.split(":")[0] + n for n in names.split()]
+        lines.append(f"| {', '.join(f'`{n}`' for n in full)} | {meaning} |")
+    return "\n".join(["| feature | says that |", "|---|---|", *lines])
+
+
+PARTS = {"features": features_table, "tests": tests_table, "mutants": mutants_table, "unusual": unusual_table}
 
 
 def with_tables(text):

@@ -143,17 +143,13 @@ void Session::abandon_rest(Lock& lock) {
     abandoned_.push_back(std::move(live->second));
     live = live_.erase(live);
   }
-  const std::optional<Error> cause = final_;
-  lock.unlock();
-  for (const auto& batch : batches) {
-    batch->one_ended(cause);
-  }
+  end_works(lock, batches, final_);
   if (!batches.empty()) {
+    lock.unlock();
     host_.warn("gloo: " + std::to_string(batches.size()) +
                " operations did not end after the connections were closed");
+    lock.lock();
   }
-  ended_.notify_all();
-  lock.lock();
 }
 
 /// On a thread of its own: the store may not answer.

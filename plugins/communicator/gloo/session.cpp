@@ -109,20 +109,28 @@ void Session::run_ended(uint64_t id, const Error* error) {
 }
 
 void Session::retire(uint64_t id, const std::optional<Error>& error) {
-  std::shared_ptr<Batch> batch;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto node = live_.extract(id);
-    if (node.empty()) {
-      return;
-    }
-    batch = node.mapped().batch;
-    if (broken_) {
-      attention_.notify_all();
-    }
+  Lock lock(mutex_);
+  const auto node = live_.extract(id);
+  if (node.empty()) {
+    return;
   }
+  if (broken_) {
+    attention_.notify_all();
+  }
+  end_works(lock, {node.mapped().batch}, error);
+}
+
+/// Works call back without the lock; until they have, the session is not idle.
+void Session::end_works(Lock& lock, const std::vector<std::shared_ptr<Batch>>& batches,
+                        const std::optional<Error>& error) {
+  ++ending_;
+  lock.unlock();
+  for (const auto& batch : batches) {
+    batch->one_ended(error);
+  }
+  lock.lock();
+  --ending_;
   ended_.notify_all();
-  batch->one_ended(error);
 }
 
 void Session::check() const {
@@ -134,7 +142,7 @@ void Session::check() const {
 
 bool Session::wait_idle(Clock::time_point deadline) const {
   Lock lock(mutex_);
-  return ended_.wait_until(lock, deadline, [this] { return live_.empty(); });
+  return ended_.wait_until(lock, deadline, [this] { return live_.empty() && ending_ == 0; });
 }
 
 // ---- the end ----

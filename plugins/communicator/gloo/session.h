@@ -55,6 +55,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   void start(uint64_t id, Live& live);
   void run_ended(uint64_t id, const Error* error);
   void retire(uint64_t id, const std::optional<Error>& error);
+  void end_works(Lock& lock, const std::vector<std::shared_ptr<Batch>>& batches,
+                 const std::optional<Error>& error);
   void say_goodbye(Milliseconds limit);
   void release_group();
 
@@ -78,6 +80,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::unique_ptr<ProcessGroup> group_;
   std::map<uint64_t, Live> live_;  // in order of submission
   std::vector<Live> abandoned_;    // Gloo may still use their memory
+  size_t ending_ = 0;              // threads that let works call back now
   uint64_t next_id_ = 0;
   Clock::time_point next_look_ = Clock::time_point::max();  // when the monitor wakes by itself
   std::optional<Failure> broken_;                           // the first failure

@@ -23,7 +23,14 @@
  *   GATHER, SCATTER as their names say, root = peer
  *   ALL_TO_ALL      in [n * world] out [n * world]
  *   SEND, RECV      in, out [n]    with peer
- *   BARRIER         neither */
+ *   BARRIER         neither
+ *
+ * Messages match by (peer, tag) in the order of submission; members of one array may match in any
+ * order. A message to oneself needs both halves in one array. In rooted operations counts are given
+ * on all ranks. Elements of out that lie between parts are not written; after an in-place
+ * REDUCE_SCATTER the rest of in is unspecified. In errors, also of a split, the peer is a global
+ * rank. A submit that is refused as INVALID or UNIMPLEMENTED leaves the group usable. With vote set,
+ * a plugin that has VOTE returns a work. */
 #ifndef CIUIC_ABI_COMMUNICATOR_H_
 #define CIUIC_ABI_COMMUNICATOR_H_
 

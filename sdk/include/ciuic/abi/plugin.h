@@ -5,7 +5,8 @@
  * text) is in its descriptor.
  *
  * Life: query -> static checks -> validate -> create -> run -> quiesce -> state_save -> destroy.
- * The library stays mapped. */
+ * The library stays mapped. It changes no setting of the process: signal handlers, rounding, locale,
+ * working directory, umask, environment, OpenMP threads, rand(). */
 #ifndef CIUIC_ABI_PLUGIN_H_
 #define CIUIC_ABI_PLUGIN_H_
 
@@ -21,11 +22,12 @@ enum {
   CIUIC_FLAG_RELOADABLE = 1,
   CIUIC_FLAG_NEVER_UNLOAD = 2, /* as for a plugin that links LibTorch */
   CIUIC_FLAG_DETERMINISTIC = 4,
-  CIUIC_FLAG_OWN_THREADS = 8
+  CIUIC_FLAG_OWN_THREADS =
+      8 /* threads of its own between create and quiesce; each blocks all signals */
 };
 enum {
   CIUIC_OPTION_REQUIRED = 1,
-  CIUIC_OPTION_LIVE = 2, /* may change between steps, by set_option */
+  CIUIC_OPTION_LIVE = 2, /* may change between steps, by set_option, which must be there */
   CIUIC_OPTION_SECRET = 4,
   CIUIC_OPTION_AFFECTS_NUMERICS = 8, /* a change moves a loss bit: said at resume */
   CIUIC_OPTION_ALL_RANKS_EQUAL = 16

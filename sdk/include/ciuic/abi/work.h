@@ -29,7 +29,8 @@ typedef struct ciuic_work_ops {
   /* Enqueues the wait on the stream; the host thread goes on. */
   ciuic_status* (*stream_wait)(ciuic_work*, const ciuic_stream*);
   /* Calls back exactly once, perhaps before this returns, from any thread; the status is borrowed,
-   * NULL for success. The callback may not block. */
+   * NULL for success. The callback may not block. All callbacks have
+   * been called when quiesce or destroy of the maker returns. */
   ciuic_status* (*on_done)(ciuic_work*, void (*callback)(void* context, const ciuic_status*),
                            void* context);
   void (*retain)(

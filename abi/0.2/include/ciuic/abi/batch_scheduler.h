@@ -4,7 +4,11 @@
  *
  * A plan is a function of the request, the options, the data's lengths and the reports, and of
  * nothing else: no clock, no iterator, no call order. So a run resumes from the step number alone,
- * and every rank computes the same plan. Ranks are data-parallel ranks. */
+ * and every rank computes the same plan. Ranks are data-parallel ranks. A sample's items are all in
+ * one plan. An attempt that cannot shrink any further is EXHAUSTED.
+ *
+ * Features: "lengths" (rows hold samples of any length; without it all have row_tokens), "adaptive"
+ * (plans depend on reports), "drops:epoch", "drops:long" (what an epoch may leave out). */
 #ifndef CIUIC_ABI_BATCH_SCHEDULER_H_
 #define CIUIC_ABI_BATCH_SCHEDULER_H_
 
@@ -14,7 +18,10 @@
 extern "C" {
 #endif
 
-enum { CIUIC_BATCH_EPOCH_END = 1 }; /* flag of an item: the last sample of its epoch */
+enum {
+  CIUIC_BATCH_EPOCH_END = 1
+}; /* flag of an item: the highest-numbered sample of its
+                                      epoch, in whatever order it is served */
 enum { CIUIC_REPORT_OOM = 1 };
 
 /* Frozen. Tokens sample[offset, offset + length) go to [row, position). Several items may share a
@@ -39,7 +46,7 @@ typedef struct ciuic_batch_plan {
   ciuic_array items;                  /* ciuic_batch_item, by rank, micro_batch, row, position */
   uint32_t micro_batches, row_tokens; /* slots walked by every rank (a rank without items in one is
                                          idle); padded row length */
-  uint64_t samples, tokens;           /* of the whole world */
+  uint64_t samples, tokens;           /* of the whole world; distinct samples */
 } ciuic_batch_plan;
 
 typedef struct ciuic_rank_report {

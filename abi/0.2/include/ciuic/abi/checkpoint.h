@@ -11,6 +11,11 @@
  * UNIMPLEMENTED, so that the host can ask the next plugin; NOT_FOUND means that there is nothing at
  * all; DATA_LOSS that it is ours and damaged.
  *
+ * What a plugin does not serve (this key, type, box or number of ranks) is UNIMPLEMENTED; one that
+ * does not replace a checkpoint returns EXISTS from begin or commit. Features: "writer:rank0" (rank
+ * 0 puts all tensors; a put of another rank fails the put, or the commit on all ranks),
+ * "checksums:none" (the format has none: changed data may read as it is).
+ *
  * Keys are those of state.h; "config.json" (a blob) is the model's configuration in Hugging Face's
  * form. */
 #ifndef CIUIC_ABI_CHECKPOINT_H_

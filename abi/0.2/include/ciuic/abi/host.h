@@ -27,7 +27,8 @@ typedef struct ciuic_host {
   int32_t (*log_enabled)(void* ctx, int32_t level);
   void (*log)(void* ctx, int32_t level, ciuic_str message, ciuic_array fields); /* ciuic_field */
   /* Bytes of device memory, aligned to `align` (a power of two; 0: the device's default, at least
-   * 64). NULL: out of memory. */
+   * 64). NULL: out of memory, which a plugin that cannot go on
+   * without reports as EXHAUSTED. */
   void* (*alloc)(void* ctx, ciuic_device, size_t bytes, size_t align, const ciuic_stream*);
   void (*dealloc)(void* ctx, ciuic_device, void*, size_t bytes,
                   const ciuic_stream*); /* reuse is ordered after stream */

@@ -2,7 +2,9 @@
  *
  * Optimizer: the update rule over a flat shard. A rule works on what it is handed and keeps no
  * tensor of its own: its state is declared by state_spec and owned, placed and saved by the
- * sharding plugin. So any rule runs under any sharding. */
+ * sharding plugin. So any rule runs under any sharding. A float type that it does not take is
+ * UNIMPLEMENTED. Features: "rule:adamw", "rule:sgd", "rule:lion" (the published rule, bit noise
+ * apart), "rounding:stochastic" (narrow copies are rounded by the seed, not to even). */
 #ifndef CIUIC_ABI_OPTIMIZER_H_
 #define CIUIC_ABI_OPTIMIZER_H_
 

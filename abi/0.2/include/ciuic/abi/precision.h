@@ -4,7 +4,13 @@
  * tensor library lacks.
  *
  * hooks says beforehand which products a policy takes; an error from gemm is an error, never a
- * reason to fall back. */
+ * reason to fall back. gemm of a pass that is not hooked, format of a cast that it does not have, and
+ * groups where it has none are UNIMPLEMENTED.
+ *
+ * Features: "loss_scale:dynamic", ":static", ":deepspeed", ":megatron" (the published automata, with
+ * the options initial_scale, window, hysteresis, minimum_scale), ":power_of_two"; "cast:row_major"
+ * (a cast's numbers lie in rows as the source's), "cast:saturates"; "scale:power_of_two",
+ * "scale:delayed". */
 #ifndef CIUIC_ABI_PRECISION_H_
 #define CIUIC_ABI_PRECISION_H_
 
@@ -30,12 +36,15 @@ typedef struct ciuic_format {
   int64_t block_rows, block_cols, elements, scale_elements;
 } ciuic_format;
 
+/* role is what `in` is: VALUE, ACTIVATION or ACTIVATION_GRAD. out has the shape of in where
+ * format.elements is its product, else one dimension; scale has one dimension. */
 typedef struct ciuic_cast {
   uint32_t struct_size, flags, module, pass, role, reserved;
   const ciuic_tensor *in, *out, *scale;
 } ciuic_cast;
 
-/* out = alpha * op(a) op(b) + beta * out */
+/* out = alpha * op(a) op(b) + beta * out; with beta 0, out is not read. b_version counts within one
+ * module and pass. */
 typedef struct ciuic_gemm {
   uint32_t struct_size, flags, module, pass;
   double alpha, beta;

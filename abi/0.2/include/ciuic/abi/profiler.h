@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Profiler: what happens to events and counters? Several may run at once. A profiler never blocks
- * the step and never changes a number of it. */
+ * the step and never changes a number of it. What it does not know (a type, a category, a parent)
+ * it passes over. Names live until destroy, everything else of an event only during emit. Features:
+ * "output:csv", "output:json" (what it writes parses as that), "events:all" (none is dropped). */
 #ifndef CIUIC_ABI_PROFILER_H_
 #define CIUIC_ABI_PROFILER_H_
 

@@ -120,7 +120,8 @@ typedef struct ciuic_io_service {
   void (*close)(void* ctx, ciuic_file*);
   ciuic_status* (*rename)(void* ctx, ciuic_str from, ciuic_str to); /* atomic; replaces */
   ciuic_status* (*remove)(void* ctx, ciuic_str path, uint32_t recursive);
-  ciuic_status* (*make_directory)(void* ctx, ciuic_str path); /* parents too */
+  /* Parents too; what it made is durable when it returns. */
+  ciuic_status* (*make_directory)(void* ctx, ciuic_str path);
   ciuic_status* (*sync_directory)(void* ctx, ciuic_str path);
   ciuic_status* (*list)(void* ctx, ciuic_str path,
                         void (*each)(void* context, ciuic_str name, uint64_t bytes),
