@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/session.h"
 
+#include <filesystem>
 #include <numeric>
+#include <system_error>
 
 #include <ATen/Parallel.h>
 
@@ -26,8 +28,13 @@ void parallel_on_torch(int64_t count, int64_t grain,
   at::parallel_for(0, count, grain, body);
 }
 
-Placement placement_of(const RankIdentity& id) {
+/// A plugin's own files go to the run's folder; an evaluation has none.
+Placement placement_of(const RankIdentity& id, const RunPlan& plan) {
   Placement p;
+  std::error_code ec;
+  if (std::filesystem::is_directory(plan.config.run.output, ec)) {
+    p.output = plan.config.run.output;
+  }
   p.rank = id.rank;
   p.world = id.world;
   p.local_rank = id.local_rank;
@@ -66,7 +73,7 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
   };
   for (const ChosenPlugin& chosen : plan.profilers) {
     profilers_.push_back(std::make_unique<Instance>(chosen.found, host_for(chosen), chosen.options,
-                                                    placement_of(identity_),
+                                                    placement_of(identity_, plan_),
                                                     decorators_of(chosen)));
     events_.add_profiler(*profilers_.back());
   }
@@ -115,7 +122,7 @@ template <typename T>
 std::unique_ptr<T> Session::create(uint32_t kind) {
   const ChosenPlugin& chosen = plan_.plugin(kind);
   return std::make_unique<T>(chosen.found, host_for(chosen), chosen.options,
-                             placement_of(identity_), decorators_of(chosen));
+                             placement_of(identity_, plan_), decorators_of(chosen));
 }
 
 Decorate Session::decorators_of(const ChosenPlugin& chosen) {
@@ -147,7 +154,7 @@ std::unique_ptr<Instance> Session::make_candidate(uint32_t kind, const std::stri
     host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/shadow");
   }
   return std::make_unique<Instance>(chosen.found, std::move(host), chosen.options,
-                                    placement_of(identity_));
+                                    placement_of(identity_, plan_));
 }
 
 void Session::create_groups() {
@@ -155,7 +162,7 @@ void Session::create_groups() {
   auto host = host_for(chosen);
   host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/1");
   const auto all = std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host),
-                                                        chosen.options, placement_of(identity_),
+                                                        chosen.options, placement_of(identity_, plan_),
                                                         decorators_of(chosen));
   std::vector<int32_t> everyone(static_cast<size_t>(identity_.world));
   std::iota(everyone.begin(), everyone.end(), 0);

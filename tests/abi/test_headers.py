@@ -45,6 +45,16 @@ def test_each_header_of_the_cpp_layer_stands_alone(header):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("header", sorted(p.name for p in (ROOT / "sdk/testing/include/ciuic/testing").glob("*.hpp")))
+def test_each_header_of_the_kit_stands_alone(header, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    flags = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT}/sdk/testing/include"]
+    done = compile_text(compiler, "c++", "c++17", SDK, f"#include <ciuic/testing/{header}>\n", flags)
+    assert done.returncode == 0, done.stderr
+
+
 def freezes(include):
     done = compile_text("g++", "c++", "c++20", include, f'#include "{SNAPSHOTS[-1].relative_to(ROOT)}/freeze.h"\n', ["-fsyntax-only"])
     return done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@
 The tests know the contract (design: configuration and command) and the files that a run leaves; nothing of the program's inside.
 Every process that a test starts works in the test's own folder, so that one that is left over is found by its cwd.
 """
+import atexit
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,11 @@ HARD_TIMEOUT_S = 60
 BAD_INPUT_S = 5.0
 if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 1 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # synced files cost nothing there
+# What is found out about plugins is kept; the tests keep it apart from the person's own.
+for _variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+    _folder = tempfile.mkdtemp(prefix="ciuic-test-")
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    os.environ[_variable] = _folder
 LAUNCHER_VARIABLES = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CIUIC_PLUGIN_PATH",
 )

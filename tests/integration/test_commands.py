@@ -60,7 +60,7 @@ def test_version_says_its_own_the_abi_and_the_libraries(work):
     assert result.code == 0
     for name in ("ciuic", "plugin ABI", "LibTorch", "Boost", "toml++", "spdlog", "nlohmann-json"):
         assert re.fullmatch(r"\d+(\.\d+)+", versions[name]), versions
-    assert versions["LibTorch"] == "2.11.0" and versions["plugin ABI"] == "0.1"
+    assert versions["LibTorch"] == "2.11.0" and versions["plugin ABI"] == "0.2"
 
 
 @pytest.mark.parametrize("arguments, said", [
@@ -183,7 +183,7 @@ def test_plugin_list(work):
 def test_plugin_inspect(work, name):
     result = work.run("plugin", "inspect", name)
     assert result.code == 0 and not result.err, result
-    for said in (name, "abi      0.1", "license  MIT", f"lib{name}.so", "options"):
+    for said in (name, "abi      0.2", "license  MIT", f"lib{name}.so", "options"):
         assert said in result.out, result
 
 

@@ -37,7 +37,7 @@ class BatchScheduler : public Instance {
     vt.struct_size = sizeof(vt);
     vt.plan = [](ciuic_instance* self, const ciuic_batch_request* request, ciuic_batch_plan* out) {
       auto& b = from_handle<BatchScheduler>(self);
-      return guard(b.host(), [&] {
+      return guard_running(b, [&] {
         b.last_ = b.plan(*request);
         out->items = to_array(b.last_.items);
         out->micro_batches = b.last_.micro_batches;
@@ -48,7 +48,7 @@ class BatchScheduler : public Instance {
     };
     vt.observe = [](ciuic_instance* self, uint64_t step, uint32_t attempt, ciuic_array reports) {
       auto& b = from_handle<BatchScheduler>(self);
-      return guard(b.host(), [&] { b.observe(step, attempt, reports); });
+      return guard_running(b, [&] { b.observe(step, attempt, reports); });
     };
     return vt;
   }

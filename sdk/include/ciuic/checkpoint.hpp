@@ -77,7 +77,7 @@ class Checkpoint : public Instance {
     vt.begin = [](ciuic_instance* self, const ciuic_save_request* request, ciuic_archive** out) {
       auto& c = from_handle<Checkpoint>(self);
       *out = nullptr;
-      return guard(c.host(), [&] { *out = to_archive(c.begin(*request)); });
+      return guard_running(c, [&] { *out = to_archive(c.begin(*request)); });
     };
     vt.put = [](ciuic_archive* self, ciuic_str key, const ciuic_place* place,
                 const ciuic_tensor* tensor, const ciuic_stream* stream, ciuic_work** work) {
@@ -101,7 +101,7 @@ class Checkpoint : public Instance {
     vt.open = [](ciuic_instance* self, const ciuic_open_request* request, ciuic_archive** out) {
       auto& c = from_handle<Checkpoint>(self);
       *out = nullptr;
-      return guard(c.host(), [&] { *out = to_archive(c.open(to_view(request->uri))); });
+      return guard_running(c, [&] { *out = to_archive(c.open(to_view(request->uri))); });
     };
     vt.list = [](ciuic_archive* self, ciuic_array* entries) {
       Archive& a = from_archive(self);
@@ -127,7 +127,7 @@ class Checkpoint : public Instance {
     };
     vt.remove = [](ciuic_instance* self, ciuic_str uri) {
       auto& c = from_handle<Checkpoint>(self);
-      return guard(c.host(), [&] { c.remove(to_view(uri)); });
+      return guard_running(c, [&] { c.remove(to_view(uri)); });
     };
     return vt;
   }

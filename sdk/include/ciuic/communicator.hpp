@@ -45,12 +45,12 @@ class Communicator : public Instance {
                    ciuic_work** work) {
       auto& c = from_handle<Communicator>(self);
       *work = nullptr;
-      return guard(c.host(), [&] { *work = c.submit(collectives, stream).release(); });
+      return guard_running(c, [&] { *work = c.submit(collectives, stream).release(); });
     };
     vt.split = [](ciuic_instance* self, const ciuic_split* request, ciuic_instance** out) {
       auto& c = from_handle<Communicator>(self);
       *out = nullptr;
-      return guard(c.host(), [&] {
+      return guard_running(c, [&] {
         if (std::unique_ptr<Communicator> child = c.split(*request)) {
           *out = to_handle(child.release());
         }
@@ -58,7 +58,7 @@ class Communicator : public Instance {
     };
     vt.health = [](ciuic_instance* self) {
       auto& c = from_handle<Communicator>(self);
-      return guard(c.host(), [&] { c.health(); });
+      return guard_running(c, [&] { c.health(); });
     };
     vt.abort = [](ciuic_instance* self, int32_t code) {
       from_handle<Communicator>(self).abort(code);

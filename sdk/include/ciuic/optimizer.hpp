@@ -37,11 +37,11 @@ class Optimizer : public Instance {
     };
     vt.state_spec = [](ciuic_instance* self, const ciuic_param* param, ciuic_array* specs) {
       auto& o = from_handle<Optimizer>(self);
-      return guard(o.host(), [&] { *specs = to_array(o.state_spec(*param)); });
+      return guard_running(o, [&] { *specs = to_array(o.state_spec(*param)); });
     };
     vt.update = [](ciuic_instance* self, ciuic_array updates, const ciuic_stream* stream) {
       auto& o = from_handle<Optimizer>(self);
-      return guard(o.host(), [&] { o.update(updates, stream); });
+      return guard_running(o, [&] { o.update(updates, stream); });
     };
     return vt;
   }

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -118,6 +119,9 @@ class Instance {
   virtual ~Instance() = default;
 
   [[nodiscard]] const Host& host() const noexcept { return host_; }
+  /// Between quiesce and resume.
+  [[nodiscard]] bool is_quiet() const noexcept { return is_quiet_.load(std::memory_order_relaxed); }
+  void set_quiet(bool quiet) noexcept { is_quiet_.store(quiet, std::memory_order_relaxed); }
 
   /// No work, thread or callback is left when this returns.
   virtual void quiesce(int64_t /*timeout_ns*/) {}
@@ -138,7 +142,18 @@ class Instance {
 
  private:
   Host host_;
+  std::atomic<bool> is_quiet_{false};
 };
+
+/// guard() for a function that may only be called while the instance runs.
+template <typename Body>
+ciuic_status* guard_running(const Instance& instance, Body&& body) noexcept {
+  if (instance.is_quiet()) {
+    return instance.host().status(CIUIC_PRECONDITION,
+                                  "it was quiesced; only state_save, resume and destroy come next");
+  }
+  return guard(instance.host(), body);
+}
 
 /// The C handle of an instance, and back.
 inline ciuic_instance* to_handle(Instance* instance) noexcept {
@@ -166,11 +181,17 @@ struct Life {
   }
   static ciuic_status* quiesce(ciuic_instance* self, int64_t timeout_ns) {
     Instance& i = from_handle(self);
-    return guard(i.host(), [&] { i.quiesce(timeout_ns); });
+    return guard(i.host(), [&] {
+      i.quiesce(timeout_ns);
+      i.set_quiet(true);
+    });
   }
   static ciuic_status* resume(ciuic_instance* self) {
     Instance& i = from_handle(self);
-    return guard(i.host(), [&] { i.resume(); });
+    return guard(i.host(), [&] {
+      i.resume();
+      i.set_quiet(false);
+    });
   }
   static ciuic_status* save(ciuic_instance* self, const ciuic_writer* writer) {
     Instance& i = from_handle(self);
@@ -178,7 +199,7 @@ struct Life {
   }
   static ciuic_status* load(ciuic_instance* self, const ciuic_reader* reader) {
     Instance& i = from_handle(self);
-    return guard(i.host(), [&] { i.load(StateReader(i.host(), reader)); });
+    return guard_running(i, [&] { i.load(StateReader(i.host(), reader)); });
   }
   static void destroy(ciuic_instance* self) { delete &from_handle(self); }
 };

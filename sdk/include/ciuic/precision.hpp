@@ -44,7 +44,7 @@ class Precision : public Instance {
     };
     vt.attach = [](ciuic_instance* self, ciuic_array modules) {
       auto& p = from_handle<Precision>(self);
-      return guard(p.host(), [&] { p.attach(modules); });
+      return guard_running(p, [&] { p.attach(modules); });
     };
     vt.hooks = [](ciuic_instance* self, uint32_t module, ciuic_device device) {
       return from_handle<Precision>(self).hooks(module, device);
@@ -52,7 +52,7 @@ class Precision : public Instance {
     vt.loss_scale = [](ciuic_instance* self) { return from_handle<Precision>(self).loss_scale(); };
     vt.update = [](ciuic_instance* self, const ciuic_precision_update* update) {
       auto& p = from_handle<Precision>(self);
-      return guard(p.host(), [&] { p.update(*update); });
+      return guard_running(p, [&] { p.update(*update); });
     };
     vt.format = [](ciuic_instance* self, const ciuic_cast* cast, ciuic_format* out) {
       auto& p = from_handle<Precision>(self);
@@ -60,11 +60,11 @@ class Precision : public Instance {
     };
     vt.cast = [](ciuic_instance* self, const ciuic_cast* cast, const ciuic_stream* stream) {
       auto& p = from_handle<Precision>(self);
-      return guard(p.host(), [&] { p.cast(*cast, stream); });
+      return guard_running(p, [&] { p.cast(*cast, stream); });
     };
     vt.gemm = [](ciuic_instance* self, const ciuic_gemm* gemm, const ciuic_stream* stream) {
       auto& p = from_handle<Precision>(self);
-      return guard(p.host(), [&] { p.gemm(*gemm, stream); });
+      return guard_running(p, [&] { p.gemm(*gemm, stream); });
     };
     return vt;
   }

@@ -29,11 +29,14 @@ class Profiler : public Instance {
     vt.struct_size = sizeof(vt);
     vt.mask = [](ciuic_instance* self) { return from_handle<Profiler>(self).mask(); };
     vt.emit = [](ciuic_instance* self, ciuic_array events) {
-      from_handle<Profiler>(self).emit(events);
+      auto& p = from_handle<Profiler>(self);
+      if (!p.is_quiet()) {
+        p.emit(events);
+      }
     };
     vt.flush = [](ciuic_instance* self, int64_t timeout_ns) {
       auto& p = from_handle<Profiler>(self);
-      return guard(p.host(), [&] { p.flush(timeout_ns); });
+      return guard_running(p, [&] { p.flush(timeout_ns); });
     };
     return vt;
   }

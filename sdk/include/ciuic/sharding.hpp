@@ -44,21 +44,21 @@ class Sharding : public Instance {
     vt.struct_size = sizeof(vt);
     vt.plan = [](ciuic_instance* self, const ciuic_shard_plan* request, ciuic_array* extents) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { *extents = to_array(s.plan(*request)); });
+      return guard_running(s, [&] { *extents = to_array(s.plan(*request)); });
     };
     vt.setup = [](ciuic_instance* self, const ciuic_shard_plan* request) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.setup(*request); });
+      return guard_running(s, [&] { s.setup(*request); });
     };
     vt.begin_step = [](ciuic_instance* self, const ciuic_step* step) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.begin_step(*step); });
+      return guard_running(s, [&] { s.begin_step(*step); });
     };
     vt.bind = [](ciuic_instance* self, const ciuic_use* use, const ciuic_stream* stream,
                  ciuic_array* bindings, ciuic_work** work) {
       auto& s = from_handle<Sharding>(self);
       *work = nullptr;
-      return guard(s.host(), [&] {
+      return guard_running(s, [&] {
         Work pending;
         *bindings = to_array(s.bind(*use, stream, pending));
         *work = pending.release();
@@ -66,34 +66,34 @@ class Sharding : public Instance {
     };
     vt.drop = [](ciuic_instance* self, const ciuic_use* use, const ciuic_stream* stream) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.drop(*use, stream); });
+      return guard_running(s, [&] { s.drop(*use, stream); });
     };
     vt.grad_ready = [](ciuic_instance* self, const ciuic_use* use, const ciuic_stream* stream) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.grad_ready(*use, stream); });
+      return guard_running(s, [&] { s.grad_ready(*use, stream); });
     };
     vt.end_backward = [](ciuic_instance* self, const ciuic_stream* stream) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.end_backward(stream); });
+      return guard_running(s, [&] { s.end_backward(stream); });
     };
     vt.grad_stats = [](ciuic_instance* self, const ciuic_grad_request* request,
                        const ciuic_stream* stream, ciuic_grad_stats* out) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.grad_stats(*request, stream, *out); });
+      return guard_running(s, [&] { s.grad_stats(*request, stream, *out); });
     };
     vt.step = [](ciuic_instance* self, const ciuic_step_update* update, const ciuic_stream* stream,
                  ciuic_work** work) {
       auto& s = from_handle<Sharding>(self);
       *work = nullptr;
-      return guard(s.host(), [&] { *work = s.step(*update, stream).release(); });
+      return guard_running(s, [&] { *work = s.step(*update, stream).release(); });
     };
     vt.rollback = [](ciuic_instance* self, int64_t timeout_ns) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.rollback(timeout_ns); });
+      return guard_running(s, [&] { s.rollback(timeout_ns); });
     };
     vt.export_roles = [](ciuic_instance* self, uint32_t role_bits, const ciuic_writer* writer) {
       auto& s = from_handle<Sharding>(self);
-      return guard(s.host(), [&] { s.export_roles(role_bits, StateWriter(s.host(), writer)); });
+      return guard_running(s, [&] { s.export_roles(role_bits, StateWriter(s.host(), writer)); });
     };
     return vt;
   }

@@ -385,6 +385,21 @@ class MissingFunction final : public Subject {
   }
 };
 
+class WorksWhenQuiet final : public Subject {
+ public:
+  static constexpr const char* name = "works_when_quiet";
+  using Subject::Subject;
+  static const ciuic_profiler_vt& table() {
+    static const ciuic_profiler_vt vt = changed_table([](ciuic_profiler_vt& t) {
+      t.flush = [](ciuic_instance* self, int64_t timeout_ns) {
+        auto& subject = from_handle<Profiler>(self);
+        return guard(subject.host(), [&] { subject.flush(timeout_ns); });
+      };
+    });
+    return vt;
+  }
+};
+
 }  // namespace
 }  // namespace ciuic::mutants
 
@@ -396,4 +411,4 @@ CIUIC_PLUGINS(Subject, LeakPerCall, LeakPerCreate, ThreadLeftBehind, FileLeftOpe
               DefaultOutOfRange, OptionWithoutText, DividesByItsOption, ShortTextBuffer,
               ValidateAsksServices, LiveWithoutSetter, IgnoresFailedAllocation, AssumesAService,
               LeaksAfterFailure, StateDrifts, AssertsOnDamagedState, LooseVersion, UnknownFlag,
-              MissingFunction)
+              MissingFunction, WorksWhenQuiet)

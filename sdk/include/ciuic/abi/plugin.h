@@ -71,7 +71,9 @@ typedef struct ciuic_descriptor {
   ciuic_status* (*validate)(const ciuic_create_args*);
   /* [M] host and its table live until destroy returns; the rest of the arguments is copied. */
   ciuic_status* (*create)(const ciuic_create_args*, ciuic_instance**);
-  /* [M] Optional: no work, thread or callback left; next comes state_save, resume or destroy. */
+  /* [M] Optional: no work, thread or callback is left when it returns. Until resume only quiesce,
+   * state_save, destroy and the pure functions [Q] may be called: any other that returns a status is
+   * PRECONDITION, emit drops its events. */
   ciuic_status* (*quiesce)(ciuic_instance*, int64_t timeout_ns);
   ciuic_status* (*resume)(
       ciuic_instance*); /* [M] optional: a swap was voted down: as before quiesce */

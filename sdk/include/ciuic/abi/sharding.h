@@ -3,6 +3,9 @@
  * Sharding: who owns which part of values, gradients and optimizer state; when is it gathered and
  * reduced?
  *
+ * Gradients are summed, never averaged: where every partial sum is exact, the result is exact. A
+ * second step without begin_step is PRECONDITION.
+ *
  * A unit is what is gathered and reduced together: usually one layer. All experts of a layer are in
  * one unit, which always takes part, also when no token reached an expert. Order of calls:
  *
@@ -27,7 +30,7 @@ enum {
   CIUIC_PASS_FORWARD = 1,
   CIUIC_PASS_RECOMPUTE = 2,
   CIUIC_PASS_BACKWARD = 3,
-  CIUIC_PASS_BACKWARD_INPUT = 4,
+  CIUIC_PASS_BACKWARD_INPUT = 4, /* shows no gradient views and has no grad_ready */
   CIUIC_PASS_BACKWARD_WEIGHT = 5
 };
 enum {
@@ -65,7 +68,7 @@ typedef struct ciuic_binding {
 } ciuic_binding;
 
 /* Frozen. [begin, end): elements of the parameter that `owner`, a rank in the parameter's group,
- * holds in this role. */
+ * holds in this role. Of MOMENT one per state tensor and replica. */
 typedef struct ciuic_extent {
   uint64_t param;
   int64_t begin, end;
@@ -95,8 +98,8 @@ typedef struct ciuic_grad_request {
 typedef struct ciuic_grad_stats {
   uint32_t struct_size, flags;
   double norm; /* after grad_scale and before clipping; means nothing unless non_finite is 0 */
-  uint64_t non_finite, first_bad_param; /* all bits set if none */
-  int32_t first_bad_rank;
+  uint64_t non_finite, first_bad_param; /* the lowest id; all bits set if none */
+  int32_t first_bad_rank;               /* -1: unknown */
   uint32_t reserved;
 } ciuic_grad_stats;
 

@@ -23,6 +23,8 @@ TestTable contract_tests() {
       {"any.contract.quiesce", 2, 0, 60,
        "quiesce twice, resume, and go on as if nothing had been; no thread runs in between",
        quiesce_and_resume},
+      {"any.contract.after_quiesce", 2, 0, 20,
+       "between quiesce and resume a call is refused as PRECONDITION", after_quiesce},
       {"any.contract.option_bounds", 2, 0, 60,
        "every option at its bounds: works, or is refused by a status", options_at_their_bounds},
       {"any.contract.option_texts", 2, 0, 60,

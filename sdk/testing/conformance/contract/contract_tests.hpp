@@ -13,6 +13,7 @@ void work_balances(const TestContext&);
 void structs_are_respected(const TestContext&);
 void instances_are_independent(const TestContext&);
 void quiesce_and_resume(const TestContext&);
+void after_quiesce(const TestContext&);
 
 // option_tests.cpp
 void options_at_their_bounds(const TestContext&);

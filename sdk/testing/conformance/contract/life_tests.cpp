@@ -140,4 +140,29 @@ void quiesce_and_resume(const TestContext& t) {
   require_balance(bench.host(), "quiesce, resume and destroy");
 }
 
+void after_quiesce(const TestContext& t) {
+  if (t.plugin.descriptor().quiesce == nullptr) {
+    throw NotOffered("it has no quiesce");
+  }
+  Bench bench;
+  const Calls calls(bench.host());
+  const auto exercise = make_exercise(t, bench);
+  Instance instance(t, bench.host(), calls, {}, bench.seat());
+  exercise->start(instance);
+  exercise->first_values(instance);
+  exercise->round(instance, 0);
+  instance.quiesce();
+  int32_t code = CIUIC_OK;
+  try {
+    exercise->round(instance, 1);
+  } catch (const Error& e) {
+    code = e.code();
+  }
+  require(code == CIUIC_PRECONDITION, std::string("work after quiesce, without resume: got ") +
+                                          code_name(code) + ", expected " +
+                                          code_name(CIUIC_PRECONDITION));
+  instance.destroy();
+  require_balance(bench.host(), "calls after quiesce");
+}
+
 }  // namespace ciuic::testing::contract

@@ -9,6 +9,7 @@
 #include <ciuic/testing/features.hpp>
 
 #include "operand.h"
+#include "optimizer_host.h"
 #include "optimizer_tables.h"
 
 namespace ciuic::testing {
@@ -34,7 +35,7 @@ void require_close(const Operand& got, const Operand& expected, const std::strin
 double short_number(uint64_t seed, int64_t i) { return std::floor(arbitrary(seed, i) * 64) / 64; }
 
 void gradient_types(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand reference(optimizer, 1003, kPlainLayout, context.seed);
   const auto run = [&](Operand& o) {
@@ -64,7 +65,7 @@ void gradient_types(const TestContext& context) {
 
 void zero_lr(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance optimizer = context.create(host);
     Operand o(optimizer, 1003, layout, context.seed);
     const Operand before(optimizer, 1003, layout, context.seed);
@@ -83,7 +84,7 @@ void zero_lr(const TestContext& context) {
 }
 
 void scale_is_linear(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand small(optimizer, 1003, kPlainLayout, context.seed);
   Operand large(optimizer, 1003, kPlainLayout, context.seed);
@@ -114,7 +115,7 @@ void scale_is_linear(const TestContext& context) {
 
 /// lr and weight_decay in the update include the parameter's factors already.
 void factors_are_final(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand plain(optimizer, 512, kPlainLayout, context.seed);
   Operand factors(optimizer, 512, kPlainLayout, context.seed);
@@ -143,7 +144,7 @@ void decay_is_a_factor(const TestContext& context) {
   if (!declares_decay(context)) {
     throw NotOffered("there is no option weight_decay");
   }
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.plugin.create(host, {{"weight_decay", 0.125}});
   const auto decayed = [&](double factor) {
     auto o = std::make_unique<Operand>(optimizer, 256, kPlainLayout, context.seed);
@@ -183,7 +184,7 @@ float next_bf16(uint16_t bits, int by) { return bf16_to_float(static_cast<uint16
 
 /// lr 0 leaves the master: its copy is what rounding makes of it.
 void copy_is_rounded(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand o(optimizer, 4096, kNarrowLayout, context.seed);
   for (int64_t i = 0; i < o.count(); ++i) {
@@ -215,7 +216,7 @@ void copy_follows(const TestContext& context) {
   if (has_feature(context.plugin.descriptor(), "rounding:stochastic")) {
     throw NotOffered("rounds by the seed (rounding:stochastic)");
   }
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand o(optimizer, 1003, kNarrowLayout, context.seed);
   Operand wide(optimizer, 1003, kPlainLayout, context.seed);

@@ -11,6 +11,7 @@
 #include <ciuic/testing/reference_threads.hpp>
 
 #include "operand.h"
+#include "optimizer_host.h"
 #include "optimizer_tables.h"
 
 namespace ciuic::testing {
@@ -24,7 +25,7 @@ bool rounds_by_seed(const TestContext& context) {
 
 void any_split(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance optimizer = context.create(host);
     const int64_t count = 5003;
     Operand whole(optimizer, count, layout, context.seed);
@@ -53,7 +54,7 @@ void any_place(const TestContext& context) {
   if (rounds_by_seed(context)) {
     throw NotOffered("rounds by the seed and the element's index (rounding:stochastic)");
   }
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand here(optimizer, 640, kPlainLayout, context.seed);
   Operand there(optimizer, 640, kPlainLayout, context.seed);
@@ -64,9 +65,7 @@ void any_place(const TestContext& context) {
 }
 
 void concurrent(const TestContext& context) {
-  const TestHost host;
-  ReferenceThreads threads(host.host(), 2);
-  const_cast<TestHost&>(host).offer("ciuic.threads", threads.table());
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   const int64_t count = 40'003;
   Operand serial(optimizer, count, kNarrowLayout, context.seed);
@@ -99,7 +98,7 @@ void concurrent(const TestContext& context) {
 
 void stays_inside(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance optimizer = context.create(host);
     for (const int64_t count :
          {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 1023, 1025}) {
@@ -127,7 +126,7 @@ void stays_inside(const TestContext& context) {
 
 void gradient_is_read_only(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance optimizer = context.create(host);
     Operand o(optimizer, 1003, layout, context.seed);
     const std::string before = o.grad.bits();
@@ -138,7 +137,7 @@ void gradient_is_read_only(const TestContext& context) {
 }
 
 void empty_updates(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   const auto& vt = optimizer.table<ciuic_optimizer_vt>();
   optimizer.check(vt.update(optimizer.self(), {nullptr, 0, sizeof(ciuic_update)}, nullptr));
@@ -150,7 +149,7 @@ void empty_updates(const TestContext& context) {
 
 void nan_stays_in_its_granule(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance optimizer = context.create(host);
     Operand good(optimizer, 1003, layout, context.seed);
     Operand bad(optimizer, 1003, layout, context.seed);
@@ -171,7 +170,7 @@ void nan_stays_in_its_granule(const TestContext& context) {
 void no_copies(const TestContext& context) {
   constexpr int64_t kElements = int64_t{3} << 20;
   constexpr int64_t kAllowedBytes = kElements;  // a quarter of one fp32 tensor
-  TestHost host;
+  OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand small(optimizer, 4096, kPlainLayout, context.seed);
   small.update(optimizer, step_of(1));  // code and thread stacks are in memory now

@@ -11,6 +11,7 @@
 #include <ciuic/testing/features.hpp>
 
 #include "operand.h"
+#include "optimizer_host.h"
 #include "optimizer_tables.h"
 
 namespace ciuic::testing {
@@ -61,7 +62,7 @@ double option(const TestContext& context, const char* key, double otherwise) {
 /// `element(step, grad, i)` is the reference's value of element i after an update.
 template <typename Element>
 void compare(const TestContext& context, Element element) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand o(optimizer, kElements, kPlainLayout, context.seed);
   for (uint64_t update = 1; update <= kUpdates; ++update) {

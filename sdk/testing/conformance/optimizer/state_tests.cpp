@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operand.h"
+#include "optimizer_host.h"
 #include "optimizer_tables.h"
 
 namespace ciuic::testing {
@@ -29,7 +30,7 @@ void require_same_specs(const std::vector<ciuic_state_spec>& a,
 }
 
 void spec_is_stable(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   const PluginInstance other = context.create(host);
   Operand o(optimizer, 1003, kPlainLayout, context.seed);
@@ -52,7 +53,7 @@ void spec_is_stable(const TestContext& context) {
 }
 
 void granule_is_pure(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   for (const int64_t count : {int64_t{1}, int64_t{64}, int64_t{1003}}) {
     const Operand a(optimizer, count, kPlainLayout, context.seed);
@@ -65,7 +66,7 @@ void granule_is_pure(const TestContext& context) {
 /// State moved to other memory and another instance in the middle of a run, as a restart does.
 void state_is_all(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
-    const TestHost host;
+    const OptimizerHost host;
     const PluginInstance one = context.create(host);
     const PluginInstance two = context.create(host);
     Operand whole(one, 1003, layout, context.seed);
@@ -93,7 +94,7 @@ void state_is_all(const TestContext& context) {
 
 /// Two parameters through one instance do not disturb each other.
 void parameters_are_apart(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance shared = context.create(host);
   const PluginInstance alone = context.create(host);
   Operand a(shared, 300, kPlainLayout, context.seed);
@@ -109,7 +110,7 @@ void parameters_are_apart(const TestContext& context) {
 
 /// The first update starts from the declared initial state and is finite.
 void starts_from_initial(const TestContext& context) {
-  const TestHost host;
+  const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   for (const uint64_t update : {uint64_t{1}, uint64_t{1'000'000}}) {
     Operand o(optimizer, 64, kPlainLayout, context.seed);

@@ -56,8 +56,7 @@ typedef struct ciuic_state_spec {
   double initial;
 } ciuic_state_spec;
 
-/* A range of one parameter. Where granule is 1 it may run on into neighbours with equal
- * hyperparameters. weight_decay is param.weight_decay times the step's weight_decay_scale, 1 by
+/* A range of one parameter. weight_decay is param.weight_decay times the step's weight_decay_scale, 1 by
  * default: the rule multiplies it by its own option. lr and grad_scale are final. */
 typedef struct ciuic_update {
   uint32_t struct_size, flags;
