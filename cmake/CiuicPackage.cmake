@@ -21,12 +21,11 @@ configure_file(cmake/ciuic-sdk.pc.in "${CMAKE_BINARY_DIR}/ciuic-sdk.pc" @ONLY)
 foreach(program ciuic ciuic-worker ciuic-probe)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT runtime)
-    # LibTorch stays where it was found; nobody installs two gigabytes twice.
-    set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   endif()
 endforeach()
-if(TARGET ciuic_plugin_communicator_gloo)
-  set_target_properties(ciuic_plugin_communicator_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+if(CIUIC_WITH_TORCH) # LibTorch stays where it was found: nobody installs two gigabytes twice
+  get_filename_component(torch_dir "${LibTorch_CPU_LIBRARY}" DIRECTORY)
+  set_target_properties(ciuic-worker ciuic_plugin_communicator_gloo PROPERTIES INSTALL_RPATH "${torch_dir}")
 endif()
 
 foreach(file CiuicPlugin.cmake plugin.map)  # the build folder is a package too: -Dciuic_DIR=build

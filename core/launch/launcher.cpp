@@ -9,14 +9,14 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <optional>
-#include <string_view>
-#include <utility>
 #include <random>
 #include <signal.h>
 #include <spawn.h>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "core/log/failure.h"
 
@@ -24,6 +24,8 @@ extern char** environ;
 
 namespace ciuic::core {
 namespace {
+
+constexpr int kCannotLoad = 127;  // what the loader, like a shell, leaves with
 
 using Clock = std::chrono::steady_clock;
 
@@ -303,7 +305,15 @@ class Launcher {
     first_.code = code;
     const std::string report = read_report(rank.report);
     first_.message = is_signal ? death_message(rank, WTERMSIG(status), report) : report;
-    if (first_.message.empty() && code != static_cast<int>(ExitCode::Stopped) && code < 128) {
+    if (code == kCannotLoad && report.empty()) {
+      first_.code = static_cast<int>(ExitCode::Environment);
+      first_.message = format(Failure(
+          ExitCode::Environment,
+          "rank " + std::to_string(rank.number) +
+              " cannot start: a library that it needs is not there",
+          "see the loader's line above; LibTorch must be where it was when ciuic was built"));
+    } else if (first_.message.empty() && code != static_cast<int>(ExitCode::Stopped) &&
+               code < 128) {
       first_.message = format(Failure(
           static_cast<ExitCode>(code),
           "rank " + std::to_string(rank.number) + " ended with code " + std::to_string(code),

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #include "core/log/failure.h"
@@ -42,6 +45,27 @@ std::string owner_of(int fd) {
   return pid.empty() ? "unknown" : pid;
 }
 
+constexpr auto kLastBreath = std::chrono::seconds(5);  // of the ranks of a launcher that was killed
+
+/// The process that the lock names is gone: what still holds it is ending too.
+bool owner_is_gone(int fd) {
+  const std::string pid = owner_of(fd);
+  int number = 0;
+  const auto read = std::from_chars(pid.data(), pid.data() + pid.size(), number);
+  return read.ec == std::errc() && number > 0 && kill(number, 0) != 0 && errno == ESRCH;
+}
+
+bool take_lock(int fd) {
+  const auto deadline = std::chrono::steady_clock::now() + kLastBreath;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!owner_is_gone(fd) || std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
 /// The lock is an flock on <folder>/lock: it goes with the last process that holds the descriptor,
 /// so a killed run leaves none.
 int lock(const std::string& folder) {
@@ -50,7 +74,7 @@ int lock(const std::string& folder) {
   if (fd < 0) {
     storage_failure("cannot write the run's folder", file, errno);
   }
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  if (!take_lock(fd)) {
     const std::string pid = owner_of(fd);
     close(fd);
     throw Failure(ExitCode::Usage, "the run's folder is in use by process " + pid,

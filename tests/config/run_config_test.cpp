@@ -280,8 +280,6 @@ INSTANTIATE_TEST_SUITE_P(
              "data.validation_fraction 0; "
              "use \"never\""},
         Case{"validation_fraction = 0", ""},
-        Case{"[plugins]\nlock = \"ciuic.lock\"",
-             "8: plugins.lock: plugin locks are not supported yet"},
         Case{"tokenizer = \"t/tokenizer.json\"",
              "7: data.tokenizer: got \"t/tokenizer.json\"; only \"bytes\" is built yet"},
         Case{"[checkpoint]\nasynchronous = true",

@@ -78,7 +78,7 @@ def test_cmake_blocks_build_the_plugin_beside_them(block, plugins, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(block.text)
     name = re.search(r"NAME (\w+)", block.text)[1]
     (tmp_path / f"{name}.cpp").write_text(plugins[name].with_suffix(".cpp").with_name(f"{name}.cpp").read_text())
-    run("cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DCIUIC_SOURCE={ROOT}", cwd=tmp_path)
+    run("cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={BUILD}", cwd=tmp_path)
     run("cmake", "--build", "build", cwd=tmp_path)
     library = tmp_path / "build" / "plugins" / f"lib{name}.so"
     assert f" {name} " in run(CIUIC, "plugin", "inspect", str(library)).splitlines()[0]
@@ -112,6 +112,8 @@ def test_command_lines_exist(where, words):
         if len(words) > 2 and words[1] in ("config", "plugin", "checkpoint"):
             for action in words[2].split("|"):
                 assert re.search(rf"\b{action}\b", usage.split("Options:")[0]), f"{where}: no {words[1]} {action}"
+            if words[1] == "plugin":  # each action has a page of its own
+                usage = "".join(help_of(CIUIC, "plugin", action) for action in words[2].split("|"))
     else:
         usage = help_of(CIUIC) + " --help"
     for option in options:

@@ -71,7 +71,7 @@ def moved(tmp_path):
     home = tmp_path / "home"
     (home / "bin").mkdir(parents=True)
     (home / "plugins").mkdir()
-    for name in ("ciuic", "ciuic-worker"):
+    for name in ("ciuic", "ciuic-probe", "ciuic-worker"):
         shutil.copy2(CIUIC.parent / name, home / "bin" / name)
     for file in (CIUIC.parent.parent / "plugins").glob("*.so"):
         shutil.copy2(file, home / "plugins" / file.name)

@@ -22,6 +22,8 @@ constexpr Action kActions[] = {
     {"list", "every plugin on the search path, and every file that is refused", &plugin_list},
     {"inspect", "one plugin: descriptor, options, file, and how loading it goes", &plugin_inspect},
     {"schema", "a plugin's options as Markdown, TOML or JSON Schema", &plugin_schema},
+    {"check", "proves a plugin by the conformance kit", &plugin_check},
+    {"new", "a project for a plugin of any kind that builds and passes the kit", &plugin_new},
     {"lock", "writes ciuic.lock: the plugins of a run by their sha256", &plugin_lock},
     {"diff", "can one library replace another?", &plugin_diff},
     {"replay", "runs a log of the decorator record again, and compares", &plugin_replay},
@@ -35,7 +37,10 @@ void print_help() {
     std::printf("  %-11s %s\n", a.name, a.summary);
   }
   std::fflush(stdout);
-  std::cout << "\n  ciuic plugin ACTION --help    options and examples of an action\n";
+  std::cout << "\n  ciuic plugin ACTION --help    options and examples of an action\n"
+               "\nExamples:\n  ciuic plugin new communicator my_ring\n  ciuic plugin check "
+               "build/libmy_ring.so\n"
+               "  ciuic plugin inspect ./libmy_ring.so\n  ciuic plugin lock run.toml\n";
 }
 
 std::string names() {

@@ -2,6 +2,7 @@
 #include "tally.h"
 
 #include <chrono>
+#include <cstdlib>
 
 namespace ciuic::mutants::profiler {
 namespace {
@@ -48,6 +49,9 @@ Tally::~Tally() {
 }
 
 uint64_t Tally::mask() const noexcept {
+  if (habits_.dies_after_quiesce && is_quiesced_) {
+    std::abort();
+  }
   if (habits_.drops_all) {
     return 0;
   }
@@ -55,7 +59,7 @@ uint64_t Tally::mask() const noexcept {
 }
 
 void Tally::emit(ArrayView<ciuic_event> events) noexcept {
-  if (habits_.drops_all || (is_quiesced_ && !habits_.dies_after_quiesce)) {
+  if (habits_.drops_all) {
     return;
   }
   for (const ciuic_event& e : events) {
@@ -112,9 +116,6 @@ void Tally::misbehave(const ciuic_event& e) noexcept {
       (void)begun_.at(e.parent);  // throws out of a noexcept function
     }
     begun_[e.id] = e.time_ns;
-  }
-  if (habits_.dies_after_quiesce && is_quiesced_) {
-    totals_.at(totals_.size()) = 1;
   }
 }
 

@@ -56,7 +56,7 @@ int plugin_list(const Arguments& arguments) {
                    "  ciuic plugin list\n  ciuic plugin list --path /opt/site/plugins --lock "
                    "ciuic.lock\n");
   add_search_options(line);
-  line.hidden().add_options()("timing", "Where the time goes");
+  line.options().add_options()("timing", "Says where the time goes");
   const auto values = line.parse(arguments);
   if (!values) {
     return 0;

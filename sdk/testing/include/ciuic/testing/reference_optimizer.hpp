@@ -81,16 +81,16 @@ class ReferenceOptimizer : public Optimizer {
   static const ciuic_tensor& master_of(const ciuic_update& u) {
     return u.master != nullptr ? *u.master : *u.value;
   }
-  static double load(const ciuic_tensor& t, int64_t i) {
+  static double element(const ciuic_tensor& t, int64_t i) {
     return load_element(t.t.dtype, element_at(t, i));
   }
-  static void store(const ciuic_tensor& t, int64_t i, double value) {
+  static void set_element(const ciuic_tensor& t, int64_t i, double value) {
     store_element(t.t.dtype, element_at(t, i), value);
   }
   static void store_value(const ciuic_update& u, int64_t i, double value) {
-    store(master_of(u), i, value);
+    set_element(master_of(u), i, value);
     if (u.master != nullptr) {
-      store(*u.value, i, value);
+      set_element(*u.value, i, value);
     }
   }
 
@@ -154,13 +154,13 @@ class ReferenceAdamW final : public ReferenceOptimizer {
   void apply_in(const ciuic_update& u) const {
     const AdamWScalars<Real> scalars(rule_, step_of(u));
     for (int64_t i = 0; i < u.num_elements; ++i) {
-      auto value = static_cast<Real>(load(master_of(u), i));
-      auto mean = static_cast<Real>(load(*u.state[0], i));
-      auto square = static_cast<Real>(load(*u.state[1], i));
+      auto value = static_cast<Real>(element(master_of(u), i));
+      auto mean = static_cast<Real>(element(*u.state[0], i));
+      auto square = static_cast<Real>(element(*u.state[1], i));
       adamw_element(scalars, static_cast<Real>(grad_at(u, i)), value, mean, square);
       store_value(u, i, value);
-      store(*u.state[0], i, mean);
-      store(*u.state[1], i, square);
+      set_element(*u.state[0], i, mean);
+      set_element(*u.state[1], i, square);
     }
   }
 
@@ -208,14 +208,14 @@ class ReferenceBlocks final : public ReferenceOptimizer {
     }
     for (int64_t b = 0; b * granule_ < u.num_elements; ++b) {
       const int64_t first = b * granule_;
-      auto sum = static_cast<float>(load(*u.state[0], b));
+      auto sum = static_cast<float>(element(*u.state[0], b));
       block(
           u.lr, std::min(granule_, u.num_elements - first), sum,
           [&](int64_t i) { return grad_at(u, first + i); },
           [&](int64_t i, double delta) {
-            store_value(u, first + i, load(master_of(u), first + i) - delta);
+            store_value(u, first + i, element(master_of(u), first + i) - delta);
           });
-      store(*u.state[0], b, sum);
+      set_element(*u.state[0], b, sum);
     }
   }
 
