@@ -83,7 +83,9 @@ class Writer {
   void write_other_tables(std::string_view kind) {
     const auto chosen = chosen_plugins(config_);
     for (const auto& [name, entries] : parts_.plugin_tables) {
-      const auto is_this = [&name = name](const auto& c) { return c.first + "." + c.second == name; };
+      const auto is_this = [&name = name](const auto& c) {
+        return c.first + "." + c.second == name;
+      };
       if (name.starts_with(std::string(kind) + ".") && !entries.empty() &&
           std::none_of(chosen.begin(), chosen.end(), is_this)) {
         begin_table(name);

@@ -82,7 +82,8 @@ constexpr std::array kKeys{
         3.6e12},
     Key{"plugins", "call_timeout", KeyType::Duration,
         at<&RunConfig::plugins, &PluginsSection::call_timeout>,
-        "A call into a plugin that takes longer ends the run with its name; \"never\" turns it off. "
+        "A call into a plugin that takes longer ends the run with its name; \"never\" turns it "
+        "off. "
         "Waits for communication have communicator.timeout where that is longer.",
         kPlace, 0, 9.2e18},
     // [model]

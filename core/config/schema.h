@@ -36,10 +36,9 @@ enum class KeyType {
   Decorators
 };
 
-using Slot =
-    std::variant<bool*, int64_t*, std::optional<int64_t>*, double*, std::string*,
-                 std::vector<std::string>*, std::chrono::nanoseconds*, Interval*, SchedulePhases*,
-                 DecoratorList*>;
+using Slot = std::variant<bool*, int64_t*, std::optional<int64_t>*, double*, std::string*,
+                          std::vector<std::string>*, std::chrono::nanoseconds*, Interval*,
+                          SchedulePhases*, DecoratorList*>;
 
 enum KeyFlag : uint32_t {
   kMovesBits = 1,  // a change moves a loss bit: said at resume

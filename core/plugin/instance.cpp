@@ -102,9 +102,8 @@ void Instance::quiesce(int64_t timeout_ns) noexcept {
 
 void Instance::check_escaped(const char* op) const {
   if (layers_->guard()->has_escaped()) {
-    throw Failure(ExitCode::Internal,
-                  full_name(*descriptor_) + ": " + layers_->guard()->escaped(), kPluginBug,
-                  {{"op", op}});
+    throw Failure(ExitCode::Internal, full_name(*descriptor_) + ": " + layers_->guard()->escaped(),
+                  kPluginBug, {{"op", op}});
   }
 }
 

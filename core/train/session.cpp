@@ -82,8 +82,8 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
   precision_service_ = {sizeof(precision_service_), CIUIC_KIND_PRECISION,
                         precision_->instance().table(), precision_->instance().self()};
   optimizer_ = create<Instance>(CIUIC_KIND_OPTIMIZER);
-  optimizer_service_ = {sizeof(optimizer_service_), CIUIC_KIND_OPTIMIZER,
-                        optimizer_->table(), optimizer_->self()};
+  optimizer_service_ = {sizeof(optimizer_service_), CIUIC_KIND_OPTIMIZER, optimizer_->table(),
+                        optimizer_->self()};
   create_model();
   describe_parameters();
   sharding_ = create<ShardingPlugin>(CIUIC_KIND_SHARDING);
@@ -161,9 +161,9 @@ void Session::create_groups() {
   const ChosenPlugin& chosen = plan_.plugin(CIUIC_KIND_COMMUNICATOR);
   auto host = host_for(chosen);
   host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/1");
-  const auto all = std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host),
-                                                        chosen.options, placement_of(identity_, plan_),
-                                                        decorators_of(chosen));
+  const auto all =
+      std::make_shared<CommunicatorPlugin>(chosen.found, std::move(host), chosen.options,
+                                           placement_of(identity_, plan_), decorators_of(chosen));
   std::vector<int32_t> everyone(static_cast<size_t>(identity_.world));
   std::iota(everyone.begin(), everyone.end(), 0);
   // Every axis but data has one rank now, so these are all the same ranks, in one order of

@@ -126,7 +126,8 @@ TEST_F(Fixed, TrainsTheSameSamplesAtEveryWorld) {
 }
 
 TEST_F(Fixed, EverySampleOncePerEpochAlsoWhereEpochsMeet) {
-  ReferenceData data(ReferenceData::uniform(10, 8));  // 10 rows, batches of 4: every other epoch ends inside a batch
+  ReferenceData data(ReferenceData::uniform(
+      10, 8));  // 10 rows, batches of 4: every other epoch ends inside a batch
   host.offer("ciuic.data", data.table());
   const PluginInstance fixed = make(4, 1, 2);
   std::map<uint64_t, int> seen;

@@ -225,7 +225,8 @@ sdk-alone       sdk/testing/a.hpp                 #include <nlohmann/json.hpp>
 own-folder      sdk/include/ciuic/c.hpp           #include "error.h"
 none            sdk/include/ciuic/d.hpp           #include <ciuic/abi/types.h>
 none            sdk/include/ciuic/e.hpp           #include <stdint.h>
-none            sdk/testing/b.hpp                 #include <gtest/gtest.h>
+sdk-alone       sdk/testing/b.hpp                 #include <gtest/gtest.h>
+none            sdk/testing/c.hpp                 #include <sys/mman.h>
 core-plugins    core/train/a.cpp                  #include "plugins/sharding/zero1/zero1.h"
 core-tools      core/train/b.cpp                  #include "tools/ciuic/train.h"
 plugin-alone    plugins/sharding/zero1/a.cpp      #include "core/train/trainer.h"
@@ -250,6 +251,8 @@ boost-dll-once  core/plugin/b.cpp                 #include <boost/dll/shared_lib
 none            core/plugin/a.cpp                 #include <boost/dll/shared_library.hpp>
 boost-options   core/config/c.cpp                 #include <boost/program_options.hpp>
 none            tools/ciuic/a.cpp                 #include <boost/program_options.hpp>
+sodium          core/train/c.cpp                  #include <sodium.h>
+none            core/plugin/sha256.cpp            #include <sodium.h>
 spdlog          plugins/profiler/csv/a.cpp        #include <spdlog/spdlog.h>
 none            core/log/a.cpp                    #include <spdlog/spdlog.h>
 machine-path    cmake/a.cmake                     set(prefix "/wor''k/prefix")

@@ -15,8 +15,9 @@ constexpr Habits kGrows = changed("grows", "keeps every event until destroy",
                                   [](Habits& h) { h.keeps_everything = true; });
 constexpr Habits kNeedsParent = changed("needs_parent", "dies of a parent that it does not know",
                                         [](Habits& h) { h.needs_parent = true; });
-constexpr Habits kDiesQuiesced = changed("dies_quiesced", "dies when its mask is read after quiesce",
-                                         [](Habits& h) { h.dies_after_quiesce = true; });
+constexpr Habits kDiesQuiesced =
+    changed("dies_quiesced", "dies when its mask is read after quiesce",
+            [](Habits& h) { h.dies_after_quiesce = true; });
 constexpr Habits kKeepsEvents = changed("keeps_events", "reads events after emit returned",
                                         [](Habits& h) { h.keeps_events = true; });
 constexpr Habits kUnlocked = changed("unlocked", "counts on one thread at a time, without a lock",
