@@ -35,6 +35,7 @@ endforeach()
 install(FILES "${CMAKE_BINARY_DIR}/ciuicConfig.cmake" "${CMAKE_BINARY_DIR}/ciuicConfigVersion.cmake"
   cmake/CiuicPlugin.cmake cmake/plugin.map DESTINATION ${package_dir} COMPONENT sdk)
 install(FILES "${CMAKE_BINARY_DIR}/ciuic-sdk.pc" DESTINATION lib/pkgconfig COMPONENT sdk)
+install(DIRECTORY docs DESTINATION share/doc/ciuic COMPONENT sdk)
 install(DIRECTORY sdk/testing/conformance DESTINATION share/ciuic COMPONENT sdk)
 if(EXISTS "${PROJECT_SOURCE_DIR}/sdk/example")
   install(DIRECTORY sdk/example DESTINATION share/ciuic COMPONENT sdk)

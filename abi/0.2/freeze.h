@@ -8,15 +8,16 @@
 
 #include <ciuic/abi/ciuic.h>
 
-#define CIUIC_SLOT(type, member, offset, ...)                                               \
-  static_assert(offsetof(type, member) == (offset), #type "." #member " moved");              \
-  static_assert(std::is_same_v<decltype(type::member), __VA_ARGS__>, #type "." #member " changed its type")
-#define CIUIC_SIZE(type, op, size) static_assert(sizeof(type) op (size), #type " changed its size")
+#define CIUIC_SLOT(type, member, offset, ...)                                    \
+  static_assert(offsetof(type, member) == (offset), #type "." #member " moved"); \
+  static_assert(std::is_same_v<decltype(type::member), __VA_ARGS__>,             \
+                #type "." #member " changed its type")
+#define CIUIC_SIZE(type, op, size) static_assert(sizeof(type) op(size), #type " changed its size")
 #define CIUIC_VALUE(name, value) static_assert((name) == (value), #name " changed its value")
 
-CIUIC_SLOT(ciuic_str, data, 0, const char *);
+CIUIC_SLOT(ciuic_str, data, 0, const char*);
 CIUIC_SLOT(ciuic_str, size, 8, size_t);
-CIUIC_SLOT(ciuic_array, base, 0, const void *);
+CIUIC_SLOT(ciuic_array, base, 0, const void*);
 CIUIC_SLOT(ciuic_array, count, 8, uint32_t);
 CIUIC_SLOT(ciuic_array, stride, 12, uint32_t);
 CIUIC_SLOT(ciuic_device, type, 0, int32_t);
@@ -24,12 +25,12 @@ CIUIC_SLOT(ciuic_device, id, 4, int32_t);
 CIUIC_SLOT(ciuic_dtype, code, 0, uint8_t);
 CIUIC_SLOT(ciuic_dtype, bits, 1, uint8_t);
 CIUIC_SLOT(ciuic_dtype, lanes, 2, uint16_t);
-CIUIC_SLOT(ciuic_dl, data, 0, void *);
+CIUIC_SLOT(ciuic_dl, data, 0, void*);
 CIUIC_SLOT(ciuic_dl, device, 8, ciuic_device);
 CIUIC_SLOT(ciuic_dl, ndim, 16, int32_t);
 CIUIC_SLOT(ciuic_dl, dtype, 20, ciuic_dtype);
-CIUIC_SLOT(ciuic_dl, shape, 24, int64_t *);
-CIUIC_SLOT(ciuic_dl, strides, 32, int64_t *);
+CIUIC_SLOT(ciuic_dl, shape, 24, int64_t*);
+CIUIC_SLOT(ciuic_dl, strides, 32, int64_t*);
 CIUIC_SLOT(ciuic_dl, byte_offset, 40, uint64_t);
 CIUIC_SLOT(ciuic_tensor, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_tensor, flags, 4, uint32_t);
@@ -38,7 +39,7 @@ CIUIC_SLOT(ciuic_tensor, name, 56, ciuic_str);
 CIUIC_SLOT(ciuic_stream, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_stream, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_stream, device, 8, ciuic_device);
-CIUIC_SLOT(ciuic_stream, native, 16, void *);
+CIUIC_SLOT(ciuic_stream, native, 16, void*);
 CIUIC_SLOT(ciuic_value, i, 0, int64_t);
 CIUIC_SLOT(ciuic_value, f, 0, double);
 CIUIC_SLOT(ciuic_value, s, 0, ciuic_str);
@@ -51,9 +52,9 @@ CIUIC_SLOT(ciuic_place, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_place, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_place, ndim, 8, int32_t);
 CIUIC_SLOT(ciuic_place, reserved, 12, uint32_t);
-CIUIC_SLOT(ciuic_place, global_shape, 16, const int64_t *);
-CIUIC_SLOT(ciuic_place, offset, 24, const int64_t *);
-CIUIC_SLOT(ciuic_place, box, 32, const int64_t *);
+CIUIC_SLOT(ciuic_place, global_shape, 16, const int64_t*);
+CIUIC_SLOT(ciuic_place, offset, 24, const int64_t*);
+CIUIC_SLOT(ciuic_place, box, 32, const int64_t*);
 CIUIC_SLOT(ciuic_place, begin, 40, int64_t);
 CIUIC_SLOT(ciuic_batch_item, sample, 0, uint64_t);
 CIUIC_SLOT(ciuic_batch_item, offset, 8, uint64_t);
@@ -91,39 +92,46 @@ CIUIC_SLOT(ciuic_rank_report, memory_total, 32, uint64_t);
 CIUIC_SLOT(ciuic_rank_report, seconds, 40, double);
 CIUIC_SLOT(ciuic_batch_scheduler_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_batch_scheduler_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_batch_scheduler_vt, plan, 8, ciuic_status *(*)(ciuic_instance *, const ciuic_batch_request *, ciuic_batch_plan *));
-CIUIC_SLOT(ciuic_batch_scheduler_vt, observe, 16, ciuic_status *(*)(ciuic_instance *, uint64_t, uint32_t, ciuic_array));
-CIUIC_SLOT(ciuic_work, ops, 0, const struct ciuic_work_ops *);
+CIUIC_SLOT(ciuic_batch_scheduler_vt, plan, 8,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_batch_request*, ciuic_batch_plan*));
+CIUIC_SLOT(ciuic_batch_scheduler_vt, observe, 16,
+           ciuic_status* (*)(ciuic_instance*, uint64_t, uint32_t, ciuic_array));
+CIUIC_SLOT(ciuic_work, ops, 0, const struct ciuic_work_ops*);
 CIUIC_SLOT(ciuic_work_ops, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_work_ops, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_work_ops, test, 8, ciuic_status *(*)(ciuic_work *, int32_t *));
-CIUIC_SLOT(ciuic_work_ops, wait, 16, ciuic_status *(*)(ciuic_work *, int64_t));
-CIUIC_SLOT(ciuic_work_ops, stream_wait, 24, ciuic_status *(*)(ciuic_work *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_work_ops, on_done, 32, ciuic_status *(*)(ciuic_work *, void (*)(void *, const ciuic_status *), void *));
-CIUIC_SLOT(ciuic_work_ops, retain, 40, void (*)(ciuic_work *));
-CIUIC_SLOT(ciuic_work_ops, release, 48, void (*)(ciuic_work *));
-CIUIC_SLOT(ciuic_work_ops, votes, 56, ciuic_status *(*)(ciuic_work *, uint32_t *));
-CIUIC_SLOT(ciuic_work_ops, times, 64, ciuic_status *(*)(ciuic_work *, uint64_t *, uint64_t *));
+CIUIC_SLOT(ciuic_work_ops, test, 8, ciuic_status* (*)(ciuic_work*, int32_t*));
+CIUIC_SLOT(ciuic_work_ops, wait, 16, ciuic_status* (*)(ciuic_work*, int64_t));
+CIUIC_SLOT(ciuic_work_ops, stream_wait, 24, ciuic_status* (*)(ciuic_work*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_work_ops, on_done, 32,
+           ciuic_status* (*)(ciuic_work*, void (*)(void*, const ciuic_status*), void*));
+CIUIC_SLOT(ciuic_work_ops, retain, 40, void (*)(ciuic_work*));
+CIUIC_SLOT(ciuic_work_ops, release, 48, void (*)(ciuic_work*));
+CIUIC_SLOT(ciuic_work_ops, votes, 56, ciuic_status* (*)(ciuic_work*, uint32_t*));
+CIUIC_SLOT(ciuic_work_ops, times, 64, ciuic_status* (*)(ciuic_work*, uint64_t*, uint64_t*));
 CIUIC_SLOT(ciuic_entry, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_entry, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_entry, key, 8, ciuic_str);
 CIUIC_SLOT(ciuic_entry, dtype, 24, ciuic_dtype);
 CIUIC_SLOT(ciuic_entry, ndim, 28, int32_t);
-CIUIC_SLOT(ciuic_entry, global_shape, 32, const int64_t *);
+CIUIC_SLOT(ciuic_entry, global_shape, 32, const int64_t*);
 CIUIC_SLOT(ciuic_entry, bytes, 40, uint64_t);
 CIUIC_SLOT(ciuic_writer, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_writer, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_writer, ctx, 8, void *);
-CIUIC_SLOT(ciuic_writer, blob, 16, ciuic_status *(*)(void *, ciuic_str, const void *, size_t));
-CIUIC_SLOT(ciuic_writer, tensor, 24, ciuic_status *(*)(void *, ciuic_str, const ciuic_place *, const ciuic_tensor *, const ciuic_stream *));
+CIUIC_SLOT(ciuic_writer, ctx, 8, void*);
+CIUIC_SLOT(ciuic_writer, blob, 16, ciuic_status* (*)(void*, ciuic_str, const void*, size_t));
+CIUIC_SLOT(ciuic_writer, tensor, 24,
+           ciuic_status* (*)(void*, ciuic_str, const ciuic_place*, const ciuic_tensor*,
+                             const ciuic_stream*));
 CIUIC_SLOT(ciuic_reader, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_reader, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_reader, ctx, 8, void *);
+CIUIC_SLOT(ciuic_reader, ctx, 8, void*);
 CIUIC_SLOT(ciuic_reader, plugin, 16, ciuic_str);
 CIUIC_SLOT(ciuic_reader, schema, 32, uint64_t);
-CIUIC_SLOT(ciuic_reader, list, 40, ciuic_status *(*)(void *, ciuic_array *));
-CIUIC_SLOT(ciuic_reader, blob, 48, ciuic_status *(*)(void *, ciuic_str, const void **, size_t *));
-CIUIC_SLOT(ciuic_reader, tensor, 56, ciuic_status *(*)(void *, ciuic_str, const ciuic_place *, const ciuic_tensor *, const ciuic_stream *, ciuic_work **));
+CIUIC_SLOT(ciuic_reader, list, 40, ciuic_status* (*)(void*, ciuic_array*));
+CIUIC_SLOT(ciuic_reader, blob, 48, ciuic_status* (*)(void*, ciuic_str, const void**, size_t*));
+CIUIC_SLOT(ciuic_reader, tensor, 56,
+           ciuic_status* (*)(void*, ciuic_str, const ciuic_place*, const ciuic_tensor*,
+                             const ciuic_stream*, ciuic_work**));
 CIUIC_SLOT(ciuic_save_request, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_save_request, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_save_request, uri, 8, ciuic_str);
@@ -134,17 +142,25 @@ CIUIC_SLOT(ciuic_open_request, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_open_request, uri, 8, ciuic_str);
 CIUIC_SLOT(ciuic_checkpoint_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_checkpoint_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_checkpoint_vt, begin, 8, ciuic_status *(*)(ciuic_instance *, const ciuic_save_request *, ciuic_archive **));
-CIUIC_SLOT(ciuic_checkpoint_vt, put, 16, ciuic_status *(*)(ciuic_archive *, ciuic_str, const ciuic_place *, const ciuic_tensor *, const ciuic_stream *, ciuic_work **));
-CIUIC_SLOT(ciuic_checkpoint_vt, put_blob, 24, ciuic_status *(*)(ciuic_archive *, ciuic_str, const void *, size_t));
-CIUIC_SLOT(ciuic_checkpoint_vt, commit, 32, ciuic_status *(*)(ciuic_archive *, ciuic_work **));
-CIUIC_SLOT(ciuic_checkpoint_vt, close, 40, void (*)(ciuic_archive *));
-CIUIC_SLOT(ciuic_checkpoint_vt, open, 48, ciuic_status *(*)(ciuic_instance *, const ciuic_open_request *, ciuic_archive **));
-CIUIC_SLOT(ciuic_checkpoint_vt, list, 56, ciuic_status *(*)(ciuic_archive *, ciuic_array *));
-CIUIC_SLOT(ciuic_checkpoint_vt, verify, 64, ciuic_status *(*)(ciuic_archive *, ciuic_str));
-CIUIC_SLOT(ciuic_checkpoint_vt, get, 72, ciuic_status *(*)(ciuic_archive *, ciuic_str, const ciuic_place *, const ciuic_tensor *, const ciuic_stream *, ciuic_work **));
-CIUIC_SLOT(ciuic_checkpoint_vt, get_blob, 80, ciuic_status *(*)(ciuic_archive *, ciuic_str, const void **, size_t *));
-CIUIC_SLOT(ciuic_checkpoint_vt, remove, 88, ciuic_status *(*)(ciuic_instance *, ciuic_str));
+CIUIC_SLOT(ciuic_checkpoint_vt, begin, 8,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_save_request*, ciuic_archive**));
+CIUIC_SLOT(ciuic_checkpoint_vt, put, 16,
+           ciuic_status* (*)(ciuic_archive*, ciuic_str, const ciuic_place*, const ciuic_tensor*,
+                             const ciuic_stream*, ciuic_work**));
+CIUIC_SLOT(ciuic_checkpoint_vt, put_blob, 24,
+           ciuic_status* (*)(ciuic_archive*, ciuic_str, const void*, size_t));
+CIUIC_SLOT(ciuic_checkpoint_vt, commit, 32, ciuic_status* (*)(ciuic_archive*, ciuic_work**));
+CIUIC_SLOT(ciuic_checkpoint_vt, close, 40, void (*)(ciuic_archive*));
+CIUIC_SLOT(ciuic_checkpoint_vt, open, 48,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_open_request*, ciuic_archive**));
+CIUIC_SLOT(ciuic_checkpoint_vt, list, 56, ciuic_status* (*)(ciuic_archive*, ciuic_array*));
+CIUIC_SLOT(ciuic_checkpoint_vt, verify, 64, ciuic_status* (*)(ciuic_archive*, ciuic_str));
+CIUIC_SLOT(ciuic_checkpoint_vt, get, 72,
+           ciuic_status* (*)(ciuic_archive*, ciuic_str, const ciuic_place*, const ciuic_tensor*,
+                             const ciuic_stream*, ciuic_work**));
+CIUIC_SLOT(ciuic_checkpoint_vt, get_blob, 80,
+           ciuic_status* (*)(ciuic_archive*, ciuic_str, const void**, size_t*));
+CIUIC_SLOT(ciuic_checkpoint_vt, remove, 88, ciuic_status* (*)(ciuic_instance*, ciuic_str));
 CIUIC_SLOT(ciuic_collective, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_collective, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_collective, op, 8, uint32_t);
@@ -156,53 +172,63 @@ CIUIC_SLOT(ciuic_collective, reserved, 28, uint32_t);
 CIUIC_SLOT(ciuic_collective, sequence, 32, uint64_t);
 CIUIC_SLOT(ciuic_collective, timeout_ns, 40, int64_t);
 CIUIC_SLOT(ciuic_collective, factor, 48, double);
-CIUIC_SLOT(ciuic_collective, in, 56, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_collective, out, 64, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_collective, in_counts, 72, const int64_t *);
-CIUIC_SLOT(ciuic_collective, in_offsets, 80, const int64_t *);
-CIUIC_SLOT(ciuic_collective, out_counts, 88, const int64_t *);
-CIUIC_SLOT(ciuic_collective, out_offsets, 96, const int64_t *);
+CIUIC_SLOT(ciuic_collective, in, 56, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_collective, out, 64, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_collective, in_counts, 72, const int64_t*);
+CIUIC_SLOT(ciuic_collective, in_offsets, 80, const int64_t*);
+CIUIC_SLOT(ciuic_collective, out_counts, 88, const int64_t*);
+CIUIC_SLOT(ciuic_collective, out_offsets, 96, const int64_t*);
 CIUIC_SLOT(ciuic_collective, label, 104, ciuic_str);
 CIUIC_SLOT(ciuic_split, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_split, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_split, ranks, 8, const int32_t *);
+CIUIC_SLOT(ciuic_split, ranks, 8, const int32_t*);
 CIUIC_SLOT(ciuic_split, count, 16, uint32_t);
 CIUIC_SLOT(ciuic_split, reserved, 20, uint32_t);
 CIUIC_SLOT(ciuic_split, name, 24, ciuic_str);
 CIUIC_SLOT(ciuic_split, timeout_ns, 40, int64_t);
 CIUIC_SLOT(ciuic_communicator_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_communicator_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_communicator_vt, capabilities, 8, ciuic_status *(*)(ciuic_instance *, uint32_t, uint32_t, ciuic_dtype, ciuic_device, uint64_t *));
-CIUIC_SLOT(ciuic_communicator_vt, submit, 16, ciuic_status *(*)(ciuic_instance *, ciuic_array, const ciuic_stream *, ciuic_work **));
-CIUIC_SLOT(ciuic_communicator_vt, split, 24, ciuic_status *(*)(ciuic_instance *, const ciuic_split *, ciuic_instance **));
-CIUIC_SLOT(ciuic_communicator_vt, health, 32, ciuic_status *(*)(ciuic_instance *));
-CIUIC_SLOT(ciuic_communicator_vt, abort, 40, void (*)(ciuic_instance *, int32_t));
-CIUIC_SLOT(ciuic_communicator_vt, memory_alloc, 48, ciuic_status *(*)(ciuic_instance *, ciuic_device, size_t, uint32_t, void **));
-CIUIC_SLOT(ciuic_communicator_vt, memory_free, 56, void (*)(ciuic_instance *, void *, size_t));
-CIUIC_SLOT(ciuic_communicator_vt, memory_register, 64, ciuic_status *(*)(ciuic_instance *, ciuic_device, void *, size_t, uint32_t));
-CIUIC_SLOT(ciuic_communicator_vt, memory_unregister, 72, void (*)(ciuic_instance *, void *, size_t));
+CIUIC_SLOT(ciuic_communicator_vt, capabilities, 8,
+           ciuic_status* (*)(ciuic_instance*, uint32_t, uint32_t, ciuic_dtype, ciuic_device,
+                             uint64_t*));
+CIUIC_SLOT(ciuic_communicator_vt, submit, 16,
+           ciuic_status* (*)(ciuic_instance*, ciuic_array, const ciuic_stream*, ciuic_work**));
+CIUIC_SLOT(ciuic_communicator_vt, split, 24,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_split*, ciuic_instance**));
+CIUIC_SLOT(ciuic_communicator_vt, health, 32, ciuic_status* (*)(ciuic_instance*));
+CIUIC_SLOT(ciuic_communicator_vt, abort, 40, void (*)(ciuic_instance*, int32_t));
+CIUIC_SLOT(ciuic_communicator_vt, memory_alloc, 48,
+           ciuic_status* (*)(ciuic_instance*, ciuic_device, size_t, uint32_t, void**));
+CIUIC_SLOT(ciuic_communicator_vt, memory_free, 56, void (*)(ciuic_instance*, void*, size_t));
+CIUIC_SLOT(ciuic_communicator_vt, memory_register, 64,
+           ciuic_status* (*)(ciuic_instance*, ciuic_device, void*, size_t, uint32_t));
+CIUIC_SLOT(ciuic_communicator_vt, memory_unregister, 72, void (*)(ciuic_instance*, void*, size_t));
 CIUIC_SLOT(ciuic_group, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_group, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_group, id, 8, uint32_t);
 CIUIC_SLOT(ciuic_group, reserved, 12, uint32_t);
 CIUIC_SLOT(ciuic_group, rank, 16, int32_t);
 CIUIC_SLOT(ciuic_group, size, 20, int32_t);
-CIUIC_SLOT(ciuic_group, ranks, 24, const int32_t *);
-CIUIC_SLOT(ciuic_group, nodes, 32, const int32_t *);
+CIUIC_SLOT(ciuic_group, ranks, 24, const int32_t*);
+CIUIC_SLOT(ciuic_group, nodes, 32, const int32_t*);
 CIUIC_SLOT(ciuic_group, name, 40, ciuic_str);
-CIUIC_SLOT(ciuic_group, vt, 56, const ciuic_communicator_vt *);
-CIUIC_SLOT(ciuic_group, self, 64, ciuic_instance *);
+CIUIC_SLOT(ciuic_group, vt, 56, const ciuic_communicator_vt*);
+CIUIC_SLOT(ciuic_group, self, 64, ciuic_instance*);
 CIUIC_SLOT(ciuic_host, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_host, abi_minor, 4, uint32_t);
-CIUIC_SLOT(ciuic_host, ctx, 8, void *);
-CIUIC_SLOT(ciuic_host, status_new, 16, ciuic_status *(*)(void *, int32_t, uint32_t, int32_t, ciuic_str));
-CIUIC_SLOT(ciuic_host, status_get, 24, int32_t (*)(void *, const ciuic_status *, uint32_t *, int32_t *, ciuic_str *));
-CIUIC_SLOT(ciuic_host, status_free, 32, void (*)(void *, ciuic_status *));
-CIUIC_SLOT(ciuic_host, log_enabled, 40, int32_t (*)(void *, int32_t));
-CIUIC_SLOT(ciuic_host, log, 48, void (*)(void *, int32_t, ciuic_str, ciuic_array));
-CIUIC_SLOT(ciuic_host, alloc, 56, void *(*)(void *, ciuic_device, size_t, size_t, const ciuic_stream *));
-CIUIC_SLOT(ciuic_host, dealloc, 64, void (*)(void *, ciuic_device, void *, size_t, const ciuic_stream *));
-CIUIC_SLOT(ciuic_host, service, 72, const void *(*)(void *, const char *, uint32_t));
+CIUIC_SLOT(ciuic_host, ctx, 8, void*);
+CIUIC_SLOT(ciuic_host, status_new, 16,
+           ciuic_status* (*)(void*, int32_t, uint32_t, int32_t, ciuic_str));
+CIUIC_SLOT(ciuic_host, status_get, 24,
+           int32_t (*)(void*, const ciuic_status*, uint32_t*, int32_t*, ciuic_str*));
+CIUIC_SLOT(ciuic_host, status_free, 32, void (*)(void*, ciuic_status*));
+CIUIC_SLOT(ciuic_host, log_enabled, 40, int32_t (*)(void*, int32_t));
+CIUIC_SLOT(ciuic_host, log, 48, void (*)(void*, int32_t, ciuic_str, ciuic_array));
+CIUIC_SLOT(ciuic_host, alloc, 56,
+           void* (*)(void*, ciuic_device, size_t, size_t, const ciuic_stream*));
+CIUIC_SLOT(ciuic_host, dealloc, 64,
+           void (*)(void*, ciuic_device, void*, size_t, const ciuic_stream*));
+CIUIC_SLOT(ciuic_host, service, 72, const void* (*)(void*, const char*, uint32_t));
 CIUIC_SLOT(ciuic_note_header, layout, 0, uint32_t);
 CIUIC_SLOT(ciuic_note_header, count, 4, uint32_t);
 CIUIC_SLOT(ciuic_note_header, abi_major, 8, uint32_t);
@@ -236,9 +262,9 @@ CIUIC_SLOT(ciuic_param, reduce, 56, ciuic_dtype);
 CIUIC_SLOT(ciuic_param, master, 60, ciuic_dtype);
 CIUIC_SLOT(ciuic_param, ndim, 64, int32_t);
 CIUIC_SLOT(ciuic_param, reserved, 68, uint32_t);
-CIUIC_SLOT(ciuic_param, shape, 72, const int64_t *);
-CIUIC_SLOT(ciuic_param, global_shape, 80, const int64_t *);
-CIUIC_SLOT(ciuic_param, offset, 88, const int64_t *);
+CIUIC_SLOT(ciuic_param, shape, 72, const int64_t*);
+CIUIC_SLOT(ciuic_param, global_shape, 80, const int64_t*);
+CIUIC_SLOT(ciuic_param, offset, 88, const int64_t*);
 CIUIC_SLOT(ciuic_param, num_elements, 96, int64_t);
 CIUIC_SLOT(ciuic_param, granule, 104, int64_t);
 CIUIC_SLOT(ciuic_param, weight_decay, 112, double);
@@ -253,7 +279,7 @@ CIUIC_SLOT(ciuic_state_spec, per_granule, 40, int64_t);
 CIUIC_SLOT(ciuic_state_spec, initial, 48, double);
 CIUIC_SLOT(ciuic_update, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_update, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_update, param, 8, const ciuic_param *);
+CIUIC_SLOT(ciuic_update, param, 8, const ciuic_param*);
 CIUIC_SLOT(ciuic_update, begin, 16, int64_t);
 CIUIC_SLOT(ciuic_update, num_elements, 24, int64_t);
 CIUIC_SLOT(ciuic_update, update, 32, uint64_t);
@@ -261,29 +287,32 @@ CIUIC_SLOT(ciuic_update, seed, 40, uint64_t);
 CIUIC_SLOT(ciuic_update, lr, 48, double);
 CIUIC_SLOT(ciuic_update, weight_decay, 56, double);
 CIUIC_SLOT(ciuic_update, grad_scale, 64, double);
-CIUIC_SLOT(ciuic_update, grad, 72, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_update, master, 80, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_update, value, 88, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_update, state, 96, const ciuic_tensor * const *);
+CIUIC_SLOT(ciuic_update, grad, 72, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_update, master, 80, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_update, value, 88, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_update, state, 96, const ciuic_tensor* const*);
 CIUIC_SLOT(ciuic_update, num_state, 104, uint32_t);
 CIUIC_SLOT(ciuic_update, reserved, 108, uint32_t);
 CIUIC_SLOT(ciuic_optimizer_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_optimizer_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_optimizer_vt, granule, 8, ciuic_status *(*)(ciuic_instance *, const ciuic_param *, int64_t *));
-CIUIC_SLOT(ciuic_optimizer_vt, state_spec, 16, ciuic_status *(*)(ciuic_instance *, const ciuic_param *, ciuic_array *));
-CIUIC_SLOT(ciuic_optimizer_vt, update, 24, ciuic_status *(*)(ciuic_instance *, ciuic_array, const ciuic_stream *));
+CIUIC_SLOT(ciuic_optimizer_vt, granule, 8,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_param*, int64_t*));
+CIUIC_SLOT(ciuic_optimizer_vt, state_spec, 16,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_param*, ciuic_array*));
+CIUIC_SLOT(ciuic_optimizer_vt, update, 24,
+           ciuic_status* (*)(ciuic_instance*, ciuic_array, const ciuic_stream*));
 CIUIC_SLOT(ciuic_option_spec, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_option_spec, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_option_spec, type, 8, uint32_t);
 CIUIC_SLOT(ciuic_option_spec, since_minor, 12, uint32_t);
-CIUIC_SLOT(ciuic_option_spec, key, 16, const char *);
-CIUIC_SLOT(ciuic_option_spec, doc, 24, const char *);
-CIUIC_SLOT(ciuic_option_spec, unit, 32, const char *);
-CIUIC_SLOT(ciuic_option_spec, deprecated, 40, const char *);
+CIUIC_SLOT(ciuic_option_spec, key, 16, const char*);
+CIUIC_SLOT(ciuic_option_spec, doc, 24, const char*);
+CIUIC_SLOT(ciuic_option_spec, unit, 32, const char*);
+CIUIC_SLOT(ciuic_option_spec, deprecated, 40, const char*);
 CIUIC_SLOT(ciuic_option_spec, def, 48, ciuic_value);
 CIUIC_SLOT(ciuic_option_spec, min, 64, ciuic_value);
 CIUIC_SLOT(ciuic_option_spec, max, 80, ciuic_value);
-CIUIC_SLOT(ciuic_option_spec, choices, 96, const char * const *);
+CIUIC_SLOT(ciuic_option_spec, choices, 96, const char* const*);
 CIUIC_SLOT(ciuic_option, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_option, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_option, type, 8, uint32_t);
@@ -292,7 +321,7 @@ CIUIC_SLOT(ciuic_option, key, 16, ciuic_str);
 CIUIC_SLOT(ciuic_option, value, 32, ciuic_value);
 CIUIC_SLOT(ciuic_create_args, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_create_args, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_create_args, host, 8, const ciuic_host *);
+CIUIC_SLOT(ciuic_create_args, host, 8, const ciuic_host*);
 CIUIC_SLOT(ciuic_create_args, options, 16, ciuic_array);
 CIUIC_SLOT(ciuic_create_args, rank, 32, int32_t);
 CIUIC_SLOT(ciuic_create_args, world, 36, int32_t);
@@ -310,23 +339,27 @@ CIUIC_SLOT(ciuic_descriptor, min_host_minor, 16, uint32_t);
 CIUIC_SLOT(ciuic_descriptor, kind, 20, uint32_t);
 CIUIC_SLOT(ciuic_descriptor, state_schema, 24, uint32_t);
 CIUIC_SLOT(ciuic_descriptor, state_schema_min, 28, uint32_t);
-CIUIC_SLOT(ciuic_descriptor, name, 32, const char *);
-CIUIC_SLOT(ciuic_descriptor, version, 40, const char *);
-CIUIC_SLOT(ciuic_descriptor, vendor, 48, const char *);
-CIUIC_SLOT(ciuic_descriptor, license, 56, const char *);
-CIUIC_SLOT(ciuic_descriptor, summary, 64, const char *);
-CIUIC_SLOT(ciuic_descriptor, build, 72, const char *);
-CIUIC_SLOT(ciuic_descriptor, features, 80, const char * const *);
+CIUIC_SLOT(ciuic_descriptor, name, 32, const char*);
+CIUIC_SLOT(ciuic_descriptor, version, 40, const char*);
+CIUIC_SLOT(ciuic_descriptor, vendor, 48, const char*);
+CIUIC_SLOT(ciuic_descriptor, license, 56, const char*);
+CIUIC_SLOT(ciuic_descriptor, summary, 64, const char*);
+CIUIC_SLOT(ciuic_descriptor, build, 72, const char*);
+CIUIC_SLOT(ciuic_descriptor, features, 80, const char* const*);
 CIUIC_SLOT(ciuic_descriptor, options, 88, ciuic_array);
-CIUIC_SLOT(ciuic_descriptor, vt, 104, const void *);
-CIUIC_SLOT(ciuic_descriptor, validate, 112, ciuic_status *(*)(const ciuic_create_args *));
-CIUIC_SLOT(ciuic_descriptor, create, 120, ciuic_status *(*)(const ciuic_create_args *, ciuic_instance **));
-CIUIC_SLOT(ciuic_descriptor, quiesce, 128, ciuic_status *(*)(ciuic_instance *, int64_t));
-CIUIC_SLOT(ciuic_descriptor, resume, 136, ciuic_status *(*)(ciuic_instance *));
-CIUIC_SLOT(ciuic_descriptor, set_option, 144, ciuic_status *(*)(ciuic_instance *, const ciuic_option *));
-CIUIC_SLOT(ciuic_descriptor, state_save, 152, ciuic_status *(*)(ciuic_instance *, const ciuic_writer *));
-CIUIC_SLOT(ciuic_descriptor, state_load, 160, ciuic_status *(*)(ciuic_instance *, const ciuic_reader *));
-CIUIC_SLOT(ciuic_descriptor, destroy, 168, void (*)(ciuic_instance *));
+CIUIC_SLOT(ciuic_descriptor, vt, 104, const void*);
+CIUIC_SLOT(ciuic_descriptor, validate, 112, ciuic_status* (*)(const ciuic_create_args*));
+CIUIC_SLOT(ciuic_descriptor, create, 120,
+           ciuic_status* (*)(const ciuic_create_args*, ciuic_instance**));
+CIUIC_SLOT(ciuic_descriptor, quiesce, 128, ciuic_status* (*)(ciuic_instance*, int64_t));
+CIUIC_SLOT(ciuic_descriptor, resume, 136, ciuic_status* (*)(ciuic_instance*));
+CIUIC_SLOT(ciuic_descriptor, set_option, 144,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_option*));
+CIUIC_SLOT(ciuic_descriptor, state_save, 152,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_writer*));
+CIUIC_SLOT(ciuic_descriptor, state_load, 160,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_reader*));
+CIUIC_SLOT(ciuic_descriptor, destroy, 168, void (*)(ciuic_instance*));
 CIUIC_SLOT(ciuic_module, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_module, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_module, id, 8, uint32_t);
@@ -346,21 +379,21 @@ CIUIC_SLOT(ciuic_cast, module, 8, uint32_t);
 CIUIC_SLOT(ciuic_cast, pass, 12, uint32_t);
 CIUIC_SLOT(ciuic_cast, role, 16, uint32_t);
 CIUIC_SLOT(ciuic_cast, reserved, 20, uint32_t);
-CIUIC_SLOT(ciuic_cast, in, 24, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_cast, out, 32, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_cast, scale, 40, const ciuic_tensor *);
+CIUIC_SLOT(ciuic_cast, in, 24, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_cast, out, 32, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_cast, scale, 40, const ciuic_tensor*);
 CIUIC_SLOT(ciuic_gemm, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_gemm, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_gemm, module, 8, uint32_t);
 CIUIC_SLOT(ciuic_gemm, pass, 12, uint32_t);
 CIUIC_SLOT(ciuic_gemm, alpha, 16, double);
 CIUIC_SLOT(ciuic_gemm, beta, 24, double);
-CIUIC_SLOT(ciuic_gemm, a, 32, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_gemm, b, 40, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_gemm, out, 48, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_gemm, a_scale, 56, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_gemm, b_scale, 64, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_gemm, group_ends, 72, const ciuic_tensor *);
+CIUIC_SLOT(ciuic_gemm, a, 32, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_gemm, b, 40, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_gemm, out, 48, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_gemm, a_scale, 56, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_gemm, b_scale, 64, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_gemm, group_ends, 72, const ciuic_tensor*);
 CIUIC_SLOT(ciuic_gemm, b_version, 80, uint64_t);
 CIUIC_SLOT(ciuic_precision_update, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_precision_update, flags, 4, uint32_t);
@@ -370,14 +403,19 @@ CIUIC_SLOT(ciuic_precision_update, non_finite, 24, uint64_t);
 CIUIC_SLOT(ciuic_precision_update, grad_norm, 32, double);
 CIUIC_SLOT(ciuic_precision_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_precision_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_precision_vt, dtype_for, 8, ciuic_status *(*)(ciuic_instance *, ciuic_str, uint32_t, ciuic_dtype *));
-CIUIC_SLOT(ciuic_precision_vt, attach, 16, ciuic_status *(*)(ciuic_instance *, ciuic_array));
-CIUIC_SLOT(ciuic_precision_vt, hooks, 24, uint32_t (*)(ciuic_instance *, uint32_t, ciuic_device));
-CIUIC_SLOT(ciuic_precision_vt, loss_scale, 32, double (*)(ciuic_instance *));
-CIUIC_SLOT(ciuic_precision_vt, update, 40, ciuic_status *(*)(ciuic_instance *, const ciuic_precision_update *));
-CIUIC_SLOT(ciuic_precision_vt, format, 48, ciuic_status *(*)(ciuic_instance *, const ciuic_cast *, ciuic_format *));
-CIUIC_SLOT(ciuic_precision_vt, cast, 56, ciuic_status *(*)(ciuic_instance *, const ciuic_cast *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_precision_vt, gemm, 64, ciuic_status *(*)(ciuic_instance *, const ciuic_gemm *, const ciuic_stream *));
+CIUIC_SLOT(ciuic_precision_vt, dtype_for, 8,
+           ciuic_status* (*)(ciuic_instance*, ciuic_str, uint32_t, ciuic_dtype*));
+CIUIC_SLOT(ciuic_precision_vt, attach, 16, ciuic_status* (*)(ciuic_instance*, ciuic_array));
+CIUIC_SLOT(ciuic_precision_vt, hooks, 24, uint32_t (*)(ciuic_instance*, uint32_t, ciuic_device));
+CIUIC_SLOT(ciuic_precision_vt, loss_scale, 32, double (*)(ciuic_instance*));
+CIUIC_SLOT(ciuic_precision_vt, update, 40,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_precision_update*));
+CIUIC_SLOT(ciuic_precision_vt, format, 48,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_cast*, ciuic_format*));
+CIUIC_SLOT(ciuic_precision_vt, cast, 56,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_cast*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_precision_vt, gemm, 64,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_gemm*, const ciuic_stream*));
 CIUIC_SLOT(ciuic_event, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_event, type, 4, uint32_t);
 CIUIC_SLOT(ciuic_event, category, 8, uint32_t);
@@ -392,78 +430,94 @@ CIUIC_SLOT(ciuic_event, name, 64, ciuic_str);
 CIUIC_SLOT(ciuic_event, fields, 80, ciuic_array);
 CIUIC_SLOT(ciuic_profiler_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_profiler_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_profiler_vt, mask, 8, uint64_t (*)(ciuic_instance *));
-CIUIC_SLOT(ciuic_profiler_vt, emit, 16, void (*)(ciuic_instance *, ciuic_array));
-CIUIC_SLOT(ciuic_profiler_vt, flush, 24, ciuic_status *(*)(ciuic_instance *, int64_t));
+CIUIC_SLOT(ciuic_profiler_vt, mask, 8, uint64_t (*)(ciuic_instance*));
+CIUIC_SLOT(ciuic_profiler_vt, emit, 16, void (*)(ciuic_instance*, ciuic_array));
+CIUIC_SLOT(ciuic_profiler_vt, flush, 24, ciuic_status* (*)(ciuic_instance*, int64_t));
 CIUIC_SLOT(ciuic_comm_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_comm_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_comm_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_comm_service, find, 16, ciuic_status *(*)(void *, ciuic_str, const ciuic_group **));
-CIUIC_SLOT(ciuic_comm_service, by_id, 24, ciuic_status *(*)(void *, uint32_t, const ciuic_group **));
-CIUIC_SLOT(ciuic_comm_service, split, 32, ciuic_status *(*)(void *, uint32_t, const ciuic_split *, const ciuic_group **));
+CIUIC_SLOT(ciuic_comm_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_comm_service, find, 16, ciuic_status* (*)(void*, ciuic_str, const ciuic_group**));
+CIUIC_SLOT(ciuic_comm_service, by_id, 24, ciuic_status* (*)(void*, uint32_t, const ciuic_group**));
+CIUIC_SLOT(ciuic_comm_service, split, 32,
+           ciuic_status* (*)(void*, uint32_t, const ciuic_split*, const ciuic_group**));
 CIUIC_SLOT(ciuic_kind_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_kind_service, kind, 4, uint32_t);
-CIUIC_SLOT(ciuic_kind_service, vt, 8, const void *);
-CIUIC_SLOT(ciuic_kind_service, self, 16, ciuic_instance *);
+CIUIC_SLOT(ciuic_kind_service, vt, 8, const void*);
+CIUIC_SLOT(ciuic_kind_service, self, 16, ciuic_instance*);
 CIUIC_SLOT(ciuic_tensor_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_tensor_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_tensor_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_tensor_service, fill, 16, ciuic_status *(*)(void *, const ciuic_tensor *, double, const ciuic_stream *));
-CIUIC_SLOT(ciuic_tensor_service, copy, 24, ciuic_status *(*)(void *, const ciuic_tensor *, const ciuic_tensor *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_tensor_service, add, 32, ciuic_status *(*)(void *, double, const ciuic_tensor *, double, const ciuic_tensor *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_tensor_service, stats, 40, ciuic_status *(*)(void *, const ciuic_tensor *, const ciuic_tensor *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_tensor_service, gemm, 48, ciuic_status *(*)(void *, const ciuic_gemm *, const ciuic_stream *));
+CIUIC_SLOT(ciuic_tensor_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_tensor_service, fill, 16,
+           ciuic_status* (*)(void*, const ciuic_tensor*, double, const ciuic_stream*));
+CIUIC_SLOT(ciuic_tensor_service, copy, 24,
+           ciuic_status* (*)(void*, const ciuic_tensor*, const ciuic_tensor*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_tensor_service, add, 32,
+           ciuic_status* (*)(void*, double, const ciuic_tensor*, double, const ciuic_tensor*,
+                             const ciuic_stream*));
+CIUIC_SLOT(ciuic_tensor_service, stats, 40,
+           ciuic_status* (*)(void*, const ciuic_tensor*, const ciuic_tensor*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_tensor_service, gemm, 48,
+           ciuic_status* (*)(void*, const ciuic_gemm*, const ciuic_stream*));
 CIUIC_SLOT(ciuic_stream_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_stream_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_stream_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_stream_service, open, 16, ciuic_status *(*)(void *, ciuic_device, int32_t, const ciuic_stream **));
-CIUIC_SLOT(ciuic_stream_service, close, 24, void (*)(void *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_stream_service, record, 32, ciuic_status *(*)(void *, const ciuic_stream *, ciuic_work **));
+CIUIC_SLOT(ciuic_stream_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_stream_service, open, 16,
+           ciuic_status* (*)(void*, ciuic_device, int32_t, const ciuic_stream**));
+CIUIC_SLOT(ciuic_stream_service, close, 24, void (*)(void*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_stream_service, record, 32,
+           ciuic_status* (*)(void*, const ciuic_stream*, ciuic_work**));
 CIUIC_SLOT(ciuic_thread_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_thread_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_thread_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_thread_service, count, 16, uint32_t (*)(void *));
-CIUIC_SLOT(ciuic_thread_service, parallel, 24, ciuic_status *(*)(void *, int64_t, int64_t, void (*)(void *, int64_t, int64_t), void *));
-CIUIC_SLOT(ciuic_thread_service, run, 32, ciuic_status *(*)(void *, ciuic_status *(*)(void *), void *, ciuic_work **));
-CIUIC_SLOT(ciuic_thread_service, start, 40, ciuic_status *(*)(void *, ciuic_str, ciuic_status *(*)(void *), void *, ciuic_work **));
-CIUIC_SLOT(ciuic_thread_service, all, 48, ciuic_status *(*)(void *, ciuic_array, ciuic_work **));
-CIUIC_SLOT(ciuic_thread_service, promise, 56, ciuic_status *(*)(void *, ciuic_work **));
-CIUIC_SLOT(ciuic_thread_service, fulfil, 64, void (*)(void *, ciuic_work *, ciuic_status *));
+CIUIC_SLOT(ciuic_thread_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_thread_service, count, 16, uint32_t (*)(void*));
+CIUIC_SLOT(ciuic_thread_service, parallel, 24,
+           ciuic_status* (*)(void*, int64_t, int64_t, void (*)(void*, int64_t, int64_t), void*));
+CIUIC_SLOT(ciuic_thread_service, run, 32,
+           ciuic_status* (*)(void*, ciuic_status* (*)(void*), void*, ciuic_work**));
+CIUIC_SLOT(ciuic_thread_service, start, 40,
+           ciuic_status* (*)(void*, ciuic_str, ciuic_status* (*)(void*), void*, ciuic_work**));
+CIUIC_SLOT(ciuic_thread_service, all, 48, ciuic_status* (*)(void*, ciuic_array, ciuic_work**));
+CIUIC_SLOT(ciuic_thread_service, promise, 56, ciuic_status* (*)(void*, ciuic_work**));
+CIUIC_SLOT(ciuic_thread_service, fulfil, 64, void (*)(void*, ciuic_work*, ciuic_status*));
 CIUIC_SLOT(ciuic_kv_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_kv_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_kv_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_kv_service, set, 16, ciuic_status *(*)(void *, ciuic_str, ciuic_str));
-CIUIC_SLOT(ciuic_kv_service, get, 24, ciuic_status *(*)(void *, ciuic_str, int64_t, void *, size_t *));
-CIUIC_SLOT(ciuic_kv_service, add, 32, ciuic_status *(*)(void *, ciuic_str, int64_t, int64_t *));
-CIUIC_SLOT(ciuic_kv_service, remove, 40, ciuic_status *(*)(void *, ciuic_str));
+CIUIC_SLOT(ciuic_kv_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_kv_service, set, 16, ciuic_status* (*)(void*, ciuic_str, ciuic_str));
+CIUIC_SLOT(ciuic_kv_service, get, 24, ciuic_status* (*)(void*, ciuic_str, int64_t, void*, size_t*));
+CIUIC_SLOT(ciuic_kv_service, add, 32, ciuic_status* (*)(void*, ciuic_str, int64_t, int64_t*));
+CIUIC_SLOT(ciuic_kv_service, remove, 40, ciuic_status* (*)(void*, ciuic_str));
 CIUIC_SLOT(ciuic_io_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_io_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_io_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_io_service, open, 16, ciuic_status *(*)(void *, ciuic_str, uint32_t, ciuic_file **));
-CIUIC_SLOT(ciuic_io_service, read, 24, ciuic_status *(*)(void *, ciuic_file *, uint64_t, void *, size_t));
-CIUIC_SLOT(ciuic_io_service, write, 32, ciuic_status *(*)(void *, ciuic_file *, uint64_t, const void *, size_t));
-CIUIC_SLOT(ciuic_io_service, size, 40, ciuic_status *(*)(void *, ciuic_file *, uint64_t *));
-CIUIC_SLOT(ciuic_io_service, sync, 48, ciuic_status *(*)(void *, ciuic_file *));
-CIUIC_SLOT(ciuic_io_service, close, 56, void (*)(void *, ciuic_file *));
-CIUIC_SLOT(ciuic_io_service, rename, 64, ciuic_status *(*)(void *, ciuic_str, ciuic_str));
-CIUIC_SLOT(ciuic_io_service, remove, 72, ciuic_status *(*)(void *, ciuic_str, uint32_t));
-CIUIC_SLOT(ciuic_io_service, make_directory, 80, ciuic_status *(*)(void *, ciuic_str));
-CIUIC_SLOT(ciuic_io_service, sync_directory, 88, ciuic_status *(*)(void *, ciuic_str));
-CIUIC_SLOT(ciuic_io_service, list, 96, ciuic_status *(*)(void *, ciuic_str, void (*)(void *, ciuic_str, uint64_t), void *));
-CIUIC_SLOT(ciuic_io_service, space, 104, ciuic_status *(*)(void *, ciuic_str, uint64_t *));
+CIUIC_SLOT(ciuic_io_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_io_service, open, 16, ciuic_status* (*)(void*, ciuic_str, uint32_t, ciuic_file**));
+CIUIC_SLOT(ciuic_io_service, read, 24,
+           ciuic_status* (*)(void*, ciuic_file*, uint64_t, void*, size_t));
+CIUIC_SLOT(ciuic_io_service, write, 32,
+           ciuic_status* (*)(void*, ciuic_file*, uint64_t, const void*, size_t));
+CIUIC_SLOT(ciuic_io_service, size, 40, ciuic_status* (*)(void*, ciuic_file*, uint64_t*));
+CIUIC_SLOT(ciuic_io_service, sync, 48, ciuic_status* (*)(void*, ciuic_file*));
+CIUIC_SLOT(ciuic_io_service, close, 56, void (*)(void*, ciuic_file*));
+CIUIC_SLOT(ciuic_io_service, rename, 64, ciuic_status* (*)(void*, ciuic_str, ciuic_str));
+CIUIC_SLOT(ciuic_io_service, remove, 72, ciuic_status* (*)(void*, ciuic_str, uint32_t));
+CIUIC_SLOT(ciuic_io_service, make_directory, 80, ciuic_status* (*)(void*, ciuic_str));
+CIUIC_SLOT(ciuic_io_service, sync_directory, 88, ciuic_status* (*)(void*, ciuic_str));
+CIUIC_SLOT(ciuic_io_service, list, 96,
+           ciuic_status* (*)(void*, ciuic_str, void (*)(void*, ciuic_str, uint64_t), void*));
+CIUIC_SLOT(ciuic_io_service, space, 104, ciuic_status* (*)(void*, ciuic_str, uint64_t*));
 CIUIC_SLOT(ciuic_data_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_data_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_data_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_data_service, samples, 16, uint64_t (*)(void *));
-CIUIC_SLOT(ciuic_data_service, lengths, 24, ciuic_status *(*)(void *, uint64_t, uint64_t, uint64_t *));
+CIUIC_SLOT(ciuic_data_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_data_service, samples, 16, uint64_t (*)(void*));
+CIUIC_SLOT(ciuic_data_service, lengths, 24,
+           ciuic_status* (*)(void*, uint64_t, uint64_t, uint64_t*));
 CIUIC_SLOT(ciuic_metrics_service, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_metrics_service, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_metrics_service, ctx, 8, void *);
-CIUIC_SLOT(ciuic_metrics_service, mask, 16, uint64_t (*)(void *));
-CIUIC_SLOT(ciuic_metrics_service, intern, 24, ciuic_str (*)(void *, ciuic_str));
-CIUIC_SLOT(ciuic_metrics_service, new_ids, 32, uint64_t (*)(void *, uint32_t));
-CIUIC_SLOT(ciuic_metrics_service, emit, 40, void (*)(void *, ciuic_array));
-CIUIC_SLOT(ciuic_metrics_service, set, 48, void (*)(void *, ciuic_str, ciuic_str, double));
+CIUIC_SLOT(ciuic_metrics_service, ctx, 8, void*);
+CIUIC_SLOT(ciuic_metrics_service, mask, 16, uint64_t (*)(void*));
+CIUIC_SLOT(ciuic_metrics_service, intern, 24, ciuic_str (*)(void*, ciuic_str));
+CIUIC_SLOT(ciuic_metrics_service, new_ids, 32, uint64_t (*)(void*, uint32_t));
+CIUIC_SLOT(ciuic_metrics_service, emit, 40, void (*)(void*, ciuic_array));
+CIUIC_SLOT(ciuic_metrics_service, set, 48, void (*)(void*, ciuic_str, ciuic_str, double));
 CIUIC_SLOT(ciuic_use, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_use, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_use, index, 8, uint32_t);
@@ -481,8 +535,8 @@ CIUIC_SLOT(ciuic_step, uses, 32, ciuic_array);
 CIUIC_SLOT(ciuic_binding, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_binding, flags, 4, uint32_t);
 CIUIC_SLOT(ciuic_binding, param, 8, uint64_t);
-CIUIC_SLOT(ciuic_binding, value, 16, const ciuic_tensor *);
-CIUIC_SLOT(ciuic_binding, grad, 24, const ciuic_tensor *);
+CIUIC_SLOT(ciuic_binding, value, 16, const ciuic_tensor*);
+CIUIC_SLOT(ciuic_binding, grad, 24, const ciuic_tensor*);
 CIUIC_SLOT(ciuic_extent, param, 0, uint64_t);
 CIUIC_SLOT(ciuic_extent, begin, 8, int64_t);
 CIUIC_SLOT(ciuic_extent, end, 16, int64_t);
@@ -517,17 +571,30 @@ CIUIC_SLOT(ciuic_step_update, weight_decay_scale, 32, double);
 CIUIC_SLOT(ciuic_step_update, grad_scale, 40, double);
 CIUIC_SLOT(ciuic_sharding_vt, struct_size, 0, uint32_t);
 CIUIC_SLOT(ciuic_sharding_vt, flags, 4, uint32_t);
-CIUIC_SLOT(ciuic_sharding_vt, plan, 8, ciuic_status *(*)(ciuic_instance *, const ciuic_shard_plan *, ciuic_array *));
-CIUIC_SLOT(ciuic_sharding_vt, setup, 16, ciuic_status *(*)(ciuic_instance *, const ciuic_shard_plan *));
-CIUIC_SLOT(ciuic_sharding_vt, begin_step, 24, ciuic_status *(*)(ciuic_instance *, const ciuic_step *));
-CIUIC_SLOT(ciuic_sharding_vt, bind, 32, ciuic_status *(*)(ciuic_instance *, const ciuic_use *, const ciuic_stream *, ciuic_array *, ciuic_work **));
-CIUIC_SLOT(ciuic_sharding_vt, drop, 40, ciuic_status *(*)(ciuic_instance *, const ciuic_use *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_sharding_vt, grad_ready, 48, ciuic_status *(*)(ciuic_instance *, const ciuic_use *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_sharding_vt, end_backward, 56, ciuic_status *(*)(ciuic_instance *, const ciuic_stream *));
-CIUIC_SLOT(ciuic_sharding_vt, grad_stats, 64, ciuic_status *(*)(ciuic_instance *, const ciuic_grad_request *, const ciuic_stream *, ciuic_grad_stats *));
-CIUIC_SLOT(ciuic_sharding_vt, step, 72, ciuic_status *(*)(ciuic_instance *, const ciuic_step_update *, const ciuic_stream *, ciuic_work **));
-CIUIC_SLOT(ciuic_sharding_vt, rollback, 80, ciuic_status *(*)(ciuic_instance *, int64_t));
-CIUIC_SLOT(ciuic_sharding_vt, export_roles, 88, ciuic_status *(*)(ciuic_instance *, uint32_t, const ciuic_writer *));
+CIUIC_SLOT(ciuic_sharding_vt, plan, 8,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_shard_plan*, ciuic_array*));
+CIUIC_SLOT(ciuic_sharding_vt, setup, 16,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_shard_plan*));
+CIUIC_SLOT(ciuic_sharding_vt, begin_step, 24,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_step*));
+CIUIC_SLOT(ciuic_sharding_vt, bind, 32,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_use*, const ciuic_stream*, ciuic_array*,
+                             ciuic_work**));
+CIUIC_SLOT(ciuic_sharding_vt, drop, 40,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_use*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_sharding_vt, grad_ready, 48,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_use*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_sharding_vt, end_backward, 56,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_stream*));
+CIUIC_SLOT(ciuic_sharding_vt, grad_stats, 64,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_grad_request*, const ciuic_stream*,
+                             ciuic_grad_stats*));
+CIUIC_SLOT(ciuic_sharding_vt, step, 72,
+           ciuic_status* (*)(ciuic_instance*, const ciuic_step_update*, const ciuic_stream*,
+                             ciuic_work**));
+CIUIC_SLOT(ciuic_sharding_vt, rollback, 80, ciuic_status* (*)(ciuic_instance*, int64_t));
+CIUIC_SLOT(ciuic_sharding_vt, export_roles, 88,
+           ciuic_status* (*)(ciuic_instance*, uint32_t, const ciuic_writer*));
 
 CIUIC_SIZE(ciuic_str, ==, 16);
 CIUIC_SIZE(ciuic_array, ==, 16);

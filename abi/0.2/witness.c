@@ -3,7 +3,7 @@
  * Shows every public type to abidw. Written by abi/freeze. */
 #include <ciuic/abi/ciuic.h>
 
-#define SHOW(type) \
+#define SHOW(type)                                                           \
   __attribute__((visibility("default"))) void witness_##type(const type* p); \
   void witness_##type(const type* p) { (void)p; }
 

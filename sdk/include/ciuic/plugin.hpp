@@ -81,6 +81,17 @@ class StateReader {
  public:
   StateReader(Host host, const ciuic_reader* reader) : host_(host), reader_(reader) {}
 
+  /// Who wrote it; empty: the initialiser of a fresh run.
+  [[nodiscard]] std::string_view plugin() const { return to_view(reader_->plugin); }
+  /// The writer's state_schema.
+  [[nodiscard]] uint64_t schema() const { return reader_->schema; }
+  /// Everything that is there; valid inside load.
+  [[nodiscard]] ArrayView<ciuic_entry> entries() const {
+    ciuic_array entries{nullptr, 0, 0};
+    host_.check(reader_->list(reader_->ctx, &entries));
+    return entries;
+  }
+  /// Throws NOT_FOUND when there is no such key.
   [[nodiscard]] std::string blob(std::string_view key) const {
     const void* data = nullptr;
     size_t size = 0;

@@ -18,7 +18,8 @@ class Precision : public Instance {
   /// The dtype of a CIUIC_ROLE_ in a module ("model" is the residual stream). Pure.
   [[nodiscard]] virtual ciuic_dtype dtype_for(std::string_view module, uint32_t role) const = 0;
   virtual void attach(ArrayView<ciuic_module>) {}
-  /// Bits 1 << CIUIC_GEMM_: the passes whose product this policy computes. Pure.
+  /// Bits 1 << CIUIC_GEMM_: the passes whose product this policy computes. Pure. This and loss_scale
+  /// return no status: they must not throw.
   [[nodiscard]] virtual uint32_t hooks(uint32_t /*module*/, ciuic_device) const { return 0; }
   [[nodiscard]] virtual double loss_scale() const { return 1.0; }
   virtual void update(const ciuic_precision_update&) {}

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <variant>
 
 #include "runner_arguments.hpp"
 
@@ -139,13 +140,37 @@ const ciuic_option_spec* find(const ciuic_descriptor& descriptor, const std::str
   return nullptr;
 }
 
+/// As the host checks it, before validate.
+void require_in_range(const ciuic_option_spec& spec, const std::string& text,
+                      const OptionValue& value) {
+  const auto* whole = std::get_if<int64_t>(&value);
+  const auto* real = std::get_if<double>(&value);
+  const bool is_below = (whole != nullptr && spec.min.i != spec.max.i && *whole < spec.min.i) ||
+                        (real != nullptr && spec.min.f != spec.max.f && *real < spec.min.f);
+  const bool is_above = (whole != nullptr && spec.min.i != spec.max.i && *whole > spec.max.i) ||
+                        (real != nullptr && spec.min.f != spec.max.f && *real > spec.max.f);
+  if (is_below || is_above) {
+    const std::string bound = whole != nullptr ? std::to_string(is_below ? spec.min.i : spec.max.i)
+                                               : std::to_string(is_below ? spec.min.f : spec.max.f);
+    refuse(spec, text, (is_below ? "at least " : "at most ") + bound);
+  }
+}
+
+/// A text may stand in quotes, as in a config file.
+std::string unquoted(const std::string& text) {
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"'
+             ? text.substr(1, text.size() - 2)
+             : text;
+}
+
 }  // namespace
 
 OptionValues typed_options(const ciuic_descriptor& descriptor, const Settings& settings) {
   OptionValues out;
   for (const auto& [key, text] : settings) {
     if (const ciuic_option_spec* spec = find(descriptor, key)) {
-      out[key] = typed(*spec, text);
+      out[key] = typed(*spec, unquoted(text));
+      require_in_range(*spec, text, out[key]);
     }
   }
   return out;

@@ -48,10 +48,14 @@ class Collected {
 
 Collected of_everything(const core::Catalog& catalog) {
   Collected collected;
-  for (const core::FoundPlugin& found : catalog.list().plugins) {
+  const core::Listing all = catalog.list();
+  for (const core::FoundPlugin& found : all.plugins) {
     if (!found.shadowed) {
       collected.add(found);
     }
+  }
+  for (const core::RefusedFile& refused : all.refused) {
+    std::cerr << "left out " << refused.path << ": " << refused.reason << "\n";
   }
   return collected;
 }

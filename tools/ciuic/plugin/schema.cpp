@@ -19,6 +19,11 @@ std::string title(const core::DescriptorInfo& d) {
   return std::string(core::kind_name(d.kind)) + "." + d.name;
 }
 
+/// With a full stop, so that something can follow.
+std::string sentence(const std::string& text) {
+  return text.empty() || text.back() == '.' ? text : text + ".";
+}
+
 // ---- Markdown ----
 
 /// Text for a cell of a table.
@@ -31,7 +36,8 @@ std::string cell(const std::string& text) {
 }
 
 void print_markdown(const core::DescriptorInfo& d) {
-  std::cout << "## `[" << title(d) << "]`\n\n" << d.summary << " Version " << d.version << ".\n\n";
+  std::cout << "## `[" << title(d) << "]`\n\n"
+            << sentence(d.summary) << " Version " << d.version << ".\n\n";
   if (d.own_options.empty()) {
     std::cout << "No options.\n\n";
     return;
@@ -58,7 +64,7 @@ void print_markdown(const core::DescriptorInfo& d) {
 void print_toml(const core::DescriptorInfo& d) {
   std::cout << "# " << d.summary << "\n[" << title(d) << "]\n";
   for (const core::OptionInfo& o : d.own_options) {
-    std::cout << "# " << o.doc << " " << type_text(o.type);
+    std::cout << "# " << sentence(o.doc) << " " << type_text(o.type);
     if (const std::string range = range_text(o); !range.empty()) {
       std::cout << ", " << range;
     }
@@ -82,10 +88,14 @@ json bounds(json schema, const core::OptionInfo& o) {
   return schema;
 }
 
-/// A number, or a text with a unit.
-json amount(const char* pattern) {
-  return {{"anyOf", json::array({{{"type", "integer"}, {"minimum", 0}},
-                                 {{"type", "string"}, {"pattern", pattern}}})}};
+/// A number within its bounds, or a text with a unit.
+json amount(const char* pattern, const core::OptionInfo& o) {
+  json number = {{"type", "integer"}, {"minimum", 0}};
+  if (o.min.i != o.max.i) {
+    number["minimum"] = o.min.i;
+    number["maximum"] = o.max.i;
+  }
+  return {{"anyOf", json::array({number, {{"type", "string"}, {"pattern", pattern}}})}};
 }
 
 json type_schema(const core::OptionInfo& o) {
@@ -99,9 +109,9 @@ json type_schema(const core::OptionInfo& o) {
     case CIUIC_TYPE_ENUM:
       return {{"enum", o.choices}};
     case CIUIC_TYPE_SIZE:
-      return amount("^[0-9.]+ ?([KMGT]i?)?B$");
+      return amount("^[0-9.]+ ?([KMGT]i?)?B$", o);
     case CIUIC_TYPE_COUNT:
-      return amount("^[0-9.]+[KMBT]?$");
+      return amount("^[0-9.]+[KMBT]?$", o);
     case CIUIC_TYPE_DURATION:
       return {{"type", "string"}, {"pattern", "^([0-9.]+ ?(ns|us|ms|s|m|h|d))+$"}};
     case CIUIC_TYPE_LIST_I64:

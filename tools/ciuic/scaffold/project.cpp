@@ -46,6 +46,9 @@ std::string fill(const std::string& template_name, const ProjectRequest& request
       std::string text(file.text);
       text = replace_all(std::move(text), "@name@", request.name);
       text = replace_all(std::move(text), "@Class@", class_name(request.name));
+      text = replace_all(std::move(text), "@choice@",
+                         request.kind == "profiler" ? "plugins = [\"" + request.name + "\"]"
+                                                    : "plugin = \"" + request.name + "\"");
       text = replace_all(std::move(text), "@source@",
                          request.name + (request.language == Language::C ? ".c" : ".cpp"));
       return replace_all(std::move(text), "@kind@", request.kind);

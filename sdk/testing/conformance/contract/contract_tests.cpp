@@ -46,8 +46,8 @@ TestTable contract_tests() {
       {"any.contract.state", 2, 0, 30, "state that is saved, loaded and saved again is the same",
        state_round_trips},
       {"any.contract.damaged_state", 2, 0, 60,
-       "state that is cut, garbled or incomplete is refused by a status; good state loads "
-       "afterwards",
+       "state that is cut, garbled or incomplete ends in a status, not in a crash; good state "
+       "loads afterwards",
        damaged_state_is_refused},
       {"any.contract.process_settings", 2, 0, 60,
        "no call changes signals, rounding, locale, directory, environment, OpenMP or rand()",

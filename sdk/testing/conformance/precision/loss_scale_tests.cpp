@@ -100,7 +100,39 @@ void expect_good(const TestContext& context, double scale, const std::string& wh
 
 }  // namespace
 
+namespace {
+
+/// Whole-number options at their least: a window of one step doubles the scale in every one.
+void is_finite_at_least_options(const TestContext& context) {
+  for (const ciuic_option_spec& spec :
+       ArrayView<ciuic_option_spec>(context.plugin.descriptor().options)) {
+    const bool is_whole = spec.type == CIUIC_TYPE_I64 || spec.type == CIUIC_TYPE_COUNT;
+    if (!is_whole || spec.min.i == spec.max.i) {
+      continue;
+    }
+    OptionValues least = context.options;
+    least[spec.key] = spec.min.i;
+    const TestContext at_least{context.path,        context.plugin,  least,
+                               context.seed,        context.scratch, context.patience,
+                               context.soak_seconds};
+    try {
+      context.plugin.validate(TestHost(), least);
+    } catch (const Error&) {
+      continue;  // the plugin does not serve it
+    }
+    PolicyBench policy(at_least);
+    const std::string when = std::string(" with ") + spec.key + " = " + std::to_string(spec.min.i);
+    const Trace trace = run(policy, std::vector<bool>(3000, true), 1);
+    for (size_t i = 0; i < trace.scales.size(); ++i) {
+      expect_good(context, trace.scales[i], "after update " + std::to_string(i + 1) + when);
+    }
+  }
+}
+
+}  // namespace
+
 void loss_scale_is_finite(const TestContext& context) {
+  is_finite_at_least_options(context);
   const std::vector<bool> mixed = script(context.seed, 5000);
   const std::vector<bool> bad(4000, false);
   const std::vector<bool> clean(kLongRun, true);

@@ -45,7 +45,7 @@ void texts_are_well_formed(const TestContext& t) {
           std::string("the version \"") + d.version + "\" is no MAJOR.MINOR.PATCH");
   std::set<std::string> features;
   for (const char* const* f = d.features; f != nullptr && *f != nullptr; ++f) {
-    require_text(*f, "a feature", false);
+    require_text(*f, "a feature (does the list end with NULL?)", false);
     require(std::strchr(*f, ',') == nullptr,
             std::string("the feature \"") + *f + "\" has a comma, which joins them in the note");
     require(features.insert(*f).second,
