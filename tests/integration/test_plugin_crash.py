@@ -140,6 +140,22 @@ def test_a_hang_in_plan_ends_with_its_name(work, ranks):
     assert "did not return from batch_scheduler.plan" in (work / "out/log/rank-0.log").read_text()
 
 
+def test_a_hang_while_a_rank_loads_it_is_named(work):
+    """A constructor that only hangs where the probe does not see it."""
+    only_in_a_rank = HANGS_IN_PLAN + """
+__attribute__((constructor)) static void hang() {
+  char exe[4096] = {};
+  if (readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0 && std::string(exe).find("ciuic-worker") != std::string::npos) {
+    for (;;) { pause(); }
+  }
+}
+"""
+    build(work, "hangs", only_in_a_rank)
+    work.config({"plugins.path": ["own"], "batch_scheduler.plugin": "hangs", "plugins.call_timeout": "1s"})
+    result = work.run("train", "run.toml", timeout=30)
+    assert_fault(result, 5, "plugin hangs 1.2.3 did not return from library.load", remedy="plugins.call_timeout is 1s", seconds=8)
+
+
 def test_a_rank_that_is_ended_says_where_it_was(work):
     """One rank hangs, its peer's deadline comes first: the launcher asks before it kills."""
     one_rank = HANGS_IN_PLAN.replace("override { for", 'override { if (getenv("RANK")[0] == \'0\') throw '

@@ -65,10 +65,15 @@ bool CrumbStack::read(uint32_t level, Crumb& out) const noexcept {
 }
 
 const PluginIdentity& identity_of(const ciuic_descriptor& d) {
+  return identity_of(d.kind, d.name, d.version);
+}
+
+const PluginIdentity& identity_of(uint32_t kind, const std::string& name,
+                                  const std::string& version) {
   using Key = std::pair<uint32_t, std::string>;
   static std::mutex mutex;
   static auto& known = *new std::map<Key, std::unique_ptr<PluginIdentity>>;  // outlives all threads
-  const Key key{d.kind, std::string(d.name) + " " + d.version};
+  const Key key{kind, name + " " + version};
   const std::lock_guard lock(mutex);
   std::unique_ptr<PluginIdentity>& entry = known[key];
   if (!entry) {

@@ -23,6 +23,8 @@ struct PluginIdentity {
 };
 
 /// The one identity of this name and version.
+const PluginIdentity& identity_of(uint32_t kind, const std::string& name,
+                                  const std::string& version);
 const PluginIdentity& identity_of(const ciuic_descriptor& descriptor);
 
 /// One call, as a reader sees it.
