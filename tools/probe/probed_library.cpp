@@ -16,9 +16,15 @@ namespace {
 // A query that never returns NULL is a fault, not a long list.
 constexpr uint32_t kMaxDescriptors = 256;
 
+/// On one line: the loader repeats names out of the file as they are.
 std::string loader_words() {
   const char* text = dlerror();
-  return text == nullptr ? "the loader says nothing" : text;
+  std::string words = text == nullptr ? "the loader says nothing" : text;
+  for (char& c : words) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = byte < 0x20 || byte == 0x7F ? '?' : c;
+  }
+  return words;
 }
 
 int threads() {
