@@ -283,7 +283,8 @@ void read_notes(const Image& image, const Elf64_Phdr& segment, std::vector<ElfNo
   while (at + sizeof(Elf64_Nhdr) <= end && out.size() < kMaxNotes) {
     const auto head = image.at<Elf64_Nhdr>(at, "a note");
     const uint64_t name_at = at + sizeof(head);
-    const uint64_t text_at = name_at + padded(head.n_namesz, alignment);
+    // Padding counts from the note's begin: with 8 (.note.gnu.property) head and name together fill it.
+    const uint64_t text_at = at + padded(sizeof(head) + head.n_namesz, alignment);
     if (text_at > end || head.n_descsz > end - text_at) {
       damaged("a note ends outside its segment");
     }
@@ -298,7 +299,7 @@ void read_notes(const Image& image, const Elf64_Phdr& segment, std::vector<ElfNo
     const auto text = image.part(text_at, head.n_descsz, "a note");
     note.description.assign(text.begin(), text.end());
     out.push_back(std::move(note));
-    at = text_at + padded(head.n_descsz, alignment);
+    at += padded(text_at - at + head.n_descsz, alignment);
   }
 }
 

@@ -23,6 +23,8 @@ TOOLCHAINS = {
     "clang++ without exceptions": ["clang++", "-std=c++17", "-fno-exceptions", "-fno-rtti"],
     "gcc C99": ["gcc", "-std=c99"],
     "clang C99": ["clang", "-std=c99"],
+    # The default of some systems: a property note of its own, padded to eight bytes.
+    "gcc C99 with CET": ["gcc", "-std=c99", "-fcf-protection=full", "-Wl,-z,ibt", "-Wl,-z,shstk"],
 }
 EXPECTED = """never: seen 1
 create: data loss, peer 3: failed on request in create

@@ -4,7 +4,7 @@
 //
 //   inline static const auto options = ciuic::option_table(
 //       ciuic::option_i64("rounds", 4, 1, 100, "How often it goes round"),
-//       ciuic::option_duration("timeout", 30'000'000'000, "Deadline of one operation"));
+//       ciuic::option_duration("timeout", 30'000'000'000, 1'000'000, 86'400'000'000'000, "Deadline"));
 #pragma once
 
 #include <algorithm>
