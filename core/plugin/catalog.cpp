@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/config/joined.h"
 #include "core/log/failure.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
@@ -61,10 +62,7 @@ Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::s
       }
     }
   }
-  std::string there;
-  for (const std::string& n : names) {
-    there += (there.empty() ? "" : ", ") + n;
-  }
+  const std::string there = joined(names, ", ");
   const std::string kind_text(kind_name(kind));
   Failure failure(ExitCode::Plugin,
                   "no " + kind_text + " plugin is named \"" + std::string(name) +

@@ -17,9 +17,8 @@ namespace {
 constexpr uint32_t kMaxDescriptors =
     256;  // a query that never returns NULL is a fault, not a long list
 
-boost::dll::shared_library map(const std::string& path, Library::Mapping mapping) {
-  const int keep = mapping == Library::Mapping::Stays ? RTLD_NODELETE : 0;
-  const auto mode = static_cast<boost::dll::load_mode::type>(RTLD_NOW | RTLD_LOCAL | keep);
+boost::dll::shared_library map(const std::string& path) {
+  const auto mode = static_cast<boost::dll::load_mode::type>(RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   try {
     // An absolute path, so that the loader's own search never takes part. The throwing form: it
     // keeps the loader's words.
@@ -40,8 +39,8 @@ bool is_own(const boost::dll::shared_library& library, void* symbol) {
 
 }  // namespace
 
-Library Library::open(const std::string& path, Mapping mapping) {
-  auto mapped = std::make_shared<boost::dll::shared_library>(map(path, mapping));
+Library Library::open(const std::string& path) {
+  auto mapped = std::make_shared<boost::dll::shared_library>(map(path));
   if (!mapped->has("ciuic_plugin_query")) {
     throw std::runtime_error("query: it lacks the symbol ciuic_plugin_query");
   }

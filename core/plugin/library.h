@@ -19,13 +19,8 @@ namespace ciuic::core {
 
 class Library {
  public:
-  enum class Mapping {
-    Stays,     // the default
-    MayLeave,  // for a plugin that says RELOADABLE, and whose copy the probe saw leaving
-  };
-
   /// Throws std::runtime_error with the step that failed and why.
-  static Library open(const std::string& path, Mapping mapping = Mapping::Stays);
+  static Library open(const std::string& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// The descriptors it offers for this host's ABI major, each checked.

@@ -6,18 +6,11 @@
 
 #include <ciuic/abi/types.h>
 
+#include "core/config/joined.h"
 #include "core/plugin/kind.h"
 
 namespace ciuic::core {
 namespace {
-
-std::string list_text(const std::vector<std::string>& list) {
-  std::string out;
-  for (const std::string& item : list) {
-    out += (out.empty() ? "" : ",") + item;
-  }
-  return out;
-}
 
 /// A second OpenMP runtime beside the host's oversubscribes the cores or aborts.
 constexpr std::array<std::string_view, 2> kSecondOpenMp{"libomp.so", "libiomp5.so"};
@@ -41,8 +34,8 @@ std::string difference(const NoteRecord& note, const DescriptorInfo& d) {
            std::to_string(d.state_schema) + " (from " + std::to_string(d.state_schema_min) + ")";
   }
   if (note.features != d.features) {
-    return "the note says features \"" + list_text(note.features) + "\", the descriptor \"" +
-           list_text(d.features) + "\"";
+    return "the note says features \"" + joined(note.features, ",") + "\", the descriptor \"" +
+           joined(d.features, ",") + "\"";
   }
   return "";
 }

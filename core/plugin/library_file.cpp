@@ -17,7 +17,7 @@ const Library& LibraryFile::library() const {
   const std::scoped_lock lock(mutex_);
   if (!library_) {
     try {
-      library_.emplace(Library::open(staged, Library::Mapping::Stays));
+      library_.emplace(Library::open(staged));
     } catch (const std::runtime_error& e) {
       throw Failure(ExitCode::Plugin, std::string("a plugin is refused: ") + e.what(),
                     "see ciuic plugin inspect", {{"file", path}});

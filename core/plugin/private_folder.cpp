@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "core/config/joined.h"
 #include "core/log/failure.h"
 
 namespace ciuic::core {
@@ -63,17 +64,15 @@ std::string choose(const char* variable, const char* below_home) {
     candidates.push_back(folder + own);
   }
   candidates.push_back("/tmp" + own);
-  std::string tried;
   for (const std::string& candidate : candidates) {
     if (is_usable(candidate)) {
       return candidate;
     }
-    tried += (tried.empty() ? "" : ", ") + candidate;
   }
   throw Failure(ExitCode::Environment, "there is no folder for private copies of plugins",
                 "make one of these writable for you alone (mode 0700), on a file system without "
                 "noexec: " +
-                    tried);
+                    joined(candidates, ", "));
 }
 
 }  // namespace

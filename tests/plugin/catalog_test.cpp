@@ -43,9 +43,9 @@ TEST_F(CatalogTest, FindsByKindAndName) {
 }
 
 TEST_F(CatalogTest, NamesDecideAndFileNamesDoNot) {
-  fs::copy_file(kPlugins + "/libadamw.so", (folder / "plugins") + "/libsomething_else.so");
-  EXPECT_EQ(Catalog({(folder / "plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw").path,
-            (folder / "plugins") + "/libsomething_else.so");
+  fs::copy_file(kPlugins + "/libadamw.so", folder.file("plugins") + "/libsomething_else.so");
+  EXPECT_EQ(Catalog({folder.file("plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw").path,
+            folder.file("plugins") + "/libsomething_else.so");
 }
 
 TEST_F(CatalogTest, NotFoundListsPathsAndPluginsOfThatKind) {
@@ -64,10 +64,10 @@ TEST_F(CatalogTest, NameThatIsAPathFindsNothing) {
 }
 
 TEST_F(CatalogTest, FirstFolderWinsAndTheOtherIsShadowed) {
-  fs::copy_file(kPlugins + "/libadamw.so", (folder / "plugins") + "/libadamw.so");
-  const Catalog catalog({(folder / "plugins"), kPlugins});
+  fs::copy_file(kPlugins + "/libadamw.so", folder.file("plugins") + "/libadamw.so");
+  const Catalog catalog({folder.file("plugins"), kPlugins});
   EXPECT_EQ(catalog.find(CIUIC_KIND_OPTIMIZER, "adamw").path,
-            (folder / "plugins") + "/libadamw.so");
+            folder.file("plugins") + "/libadamw.so");
   int shadowed = 0;
   for (const FoundPlugin& p : catalog.list().plugins) {
     shadowed += p.shadowed ? 1 : 0;
@@ -95,15 +95,15 @@ class BrokenPlugin : public OwnCaches, public ::testing::WithParamInterface<Brok
 TEST_P(BrokenPlugin, IsRefusedWithItsReason) {
   const std::string name = GetParam().file;
   const std::string source = std::string(CIUIC_BROKEN_PLUGINS) + "/lib" + name + ".so";
-  fs::copy_file(source, (folder / "plugins") + "/lib" + name + ".so");
-  const Catalog catalog({(folder / "plugins")});
+  fs::copy_file(source, folder.file("plugins") + "/lib" + name + ".so");
+  const Catalog catalog({folder.file("plugins")});
   const Listing listing = catalog.list();
   EXPECT_TRUE(listing.plugins.empty());
   ASSERT_EQ(listing.refused.size(), 1u);
   EXPECT_THAT(listing.refused[0].reason, HasSubstr(GetParam().reason));
   const Failure f = failure_of([&] { (void)catalog.find(CIUIC_KIND_PROFILER, name); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
-  EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr((folder / "plugins"))));
+  EXPECT_THAT(text_of(f), AllOf(HasSubstr(GetParam().reason), HasSubstr(folder.file("plugins"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -116,19 +116,19 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& broken) { return broken.param.file; });
 
 TEST_F(CatalogTest, TextFileIsRefused) {
-  std::ofstream((folder / "plugins") + "/libgloo.so") << "I am no library\n";
+  std::ofstream(folder.file("plugins") + "/libgloo.so") << "I am no library\n";
   const Failure f = failure_of(
-      [&] { (void)Catalog({(folder / "plugins")}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
+      [&] { (void)Catalog({folder.file("plugins")}).find(CIUIC_KIND_COMMUNICATOR, "gloo"); });
   EXPECT_EQ(f.code(), ExitCode::Plugin);
   EXPECT_THAT(text_of(f), HasSubstr("no ELF header"));
 }
 
 TEST_F(CatalogTest, TruncatedLibraryIsRefused) {
-  const std::string file = (folder / "plugins") + "/libadamw.so";
+  const std::string file = folder.file("plugins") + "/libadamw.so";
   fs::copy_file(kPlugins + "/libadamw.so", file);
   fs::resize_file(file, 3000);
   EXPECT_EQ(failure_of([&] {
-              (void)Catalog({(folder / "plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw");
+              (void)Catalog({folder.file("plugins")}).find(CIUIC_KIND_OPTIMIZER, "adamw");
             }).code(),
             ExitCode::Plugin);
 }

@@ -76,7 +76,7 @@ TEST_F(Pipeline, ReloadableIsBelievedOnlyIfItLeaves) {
 }
 
 TEST_F(Pipeline, MissingFileIsRefusedAtResolve) {
-  const auto file = load(folder / "plugins/libnone.so");
+  const auto file = load(folder.file("plugins/libnone.so"));
   ASSERT_TRUE(file->refusal);
   EXPECT_EQ(file->refusal->step, "resolve");
 }
@@ -110,9 +110,9 @@ TEST_F(Pipeline, LockRefusesOtherContentWithBothHashes) {
   const std::string path = broken("sound");
   LockFile lock;
   lock.add({"profiler", "sound", "1.0.0", "0.2", std::string(64, 'a'), ""});
-  ASSERT_TRUE(replace_text(folder / "ciuic.lock", lock.text()));
+  ASSERT_TRUE(replace_text(folder.file("ciuic.lock"), lock.text()));
   LoadRules rules;
-  rules.lock = folder / "ciuic.lock";
+  rules.lock = folder.file("ciuic.lock");
   const auto file = load(path, rules);
   ASSERT_TRUE(file->refusal);
   EXPECT_EQ(file->refusal->step, "hash");
@@ -125,9 +125,9 @@ TEST_F(Pipeline, LockThatNamesTheContentLetsItThrough) {
   const std::string path = broken("sound");
   LockFile lock;
   lock.add({"profiler", "sound", "1.0.0", "0.2", sha256(bytes_of(path)), ""});
-  ASSERT_TRUE(replace_text(folder / "ciuic.lock", lock.text()));
+  ASSERT_TRUE(replace_text(folder.file("ciuic.lock"), lock.text()));
   LoadRules rules;
-  rules.lock = folder / "ciuic.lock";
+  rules.lock = folder.file("ciuic.lock");
   EXPECT_FALSE(load(path, rules)->refusal);
 }
 
@@ -175,20 +175,20 @@ TEST_F(Pipeline, OriginalMayGoOnceItIsStaged) {
 
 TEST_F(Pipeline, PrivateDependencyComesAlong) {
   const std::string path = broken("private_dependency");
-  fs::create_directory(folder / "plugins/lib");
+  fs::create_directory(folder.file("plugins/lib"));
   fs::copy_file(std::string(CIUIC_BROKEN_PLUGINS) + "/lib/libciuic_test_dependency.so",
-                folder / "plugins/lib/libciuic_test_dependency.so");
+                folder.file("plugins/lib/libciuic_test_dependency.so"));
   const auto file = load(path);
   ASSERT_FALSE(file->refusal) << file->refusal->text();
   EXPECT_THAT(file->brings, ElementsAre(HasSubstr("libciuic_test_dependency.so")));
-  fs::remove_all(folder / "plugins");
+  fs::remove_all(folder.file("plugins"));
   EXPECT_EQ(file->library().descriptors().size(), 1u);
 }
 
 TEST_F(Pipeline, UntrustedDependencyIsRefused) {
   const std::string path = broken("private_dependency");
-  fs::create_directory(folder / "plugins/lib");
-  const std::string dependency = folder / "plugins/lib/libciuic_test_dependency.so";
+  fs::create_directory(folder.file("plugins/lib"));
+  const std::string dependency = folder.file("plugins/lib/libciuic_test_dependency.so");
   fs::copy_file(std::string(CIUIC_BROKEN_PLUGINS) + "/lib/libciuic_test_dependency.so", dependency);
   chmod(dependency.c_str(), 0666);
   const auto file = load(path);

@@ -1,50 +1,33 @@
 // SPDX-License-Identifier: MIT
 //
-// Folders of a test's own: one that is removed at the end, and caches that leave the user's alone.
+// Caches that leave the user's alone, and files as bytes.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdlib.h>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "tests/temporary_folder.h"
+
 namespace ciuic::core {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    char name[] = "/tmp/ciuic-test-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  [[nodiscard]] std::string path() const { return path_; }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// A fixture whose cache and state folders are empty and its own.
 class OwnCaches : public ::testing::Test {
  protected:
   OwnCaches() {
-    setenv("XDG_CACHE_HOME", (folder / "cache").c_str(), 1);
-    setenv("XDG_STATE_HOME", (folder / "state").c_str(), 1);
-    std::filesystem::create_directory(folder / "plugins");
+    setenv("XDG_CACHE_HOME", folder.file("cache").c_str(), 1);
+    setenv("XDG_STATE_HOME", folder.file("state").c_str(), 1);
+    std::filesystem::create_directory(folder.file("plugins"));
   }
   /// A copy of a built plugin in the test's folder.
   [[nodiscard]] std::string copy(const std::string& built, const std::string& name = "") const {
     const std::string file =
-        (folder / "plugins/") +
+        folder.file("plugins/") +
         (name.empty() ? std::filesystem::path(built).filename().string() : name);
     std::filesystem::copy_file(built, file);
     return file;

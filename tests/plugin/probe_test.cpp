@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"undefined_symbol", "load", "ciuic_test_defined_nowhere", false},
                       Case{"missing_function", "descriptor", "is missing, and it is required",
                            false}),
-    [](const auto& info) { return info.param.plugin; });
+    [](const auto& tried) { return tried.param.plugin; });
 
 TEST(Probe, SymbolOfADependencyIsNotThePlugins) {
   const auto answers = look({"borrowed_symbol"});

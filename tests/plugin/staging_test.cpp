@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 class Staging : public OwnCaches {
  protected:
-  Staging() { make_private_folder(folder / "staged"); }
+  Staging() { make_private_folder(folder.file("staged")); }
   [[nodiscard]] Bundle bundle(const std::string& file) const {
     const auto bytes = bytes_of(file);
     return bundle_of(file, ElfFile::parse(bytes), sha256(bytes), Trust::Owner,
@@ -29,13 +29,13 @@ class Staging : public OwnCaches {
   [[nodiscard]] std::string stage(const std::string& file) const {
     return area.stage(bundle(file), bytes_of(file));
   }
-  StagingArea area{folder / "staged"};
+  StagingArea area{folder.file("staged")};
 };
 
 TEST_F(Staging, CopyIsPrivateAndNamedByItsHash) {
   const std::string file = broken("sound");
   const std::string staged = stage(file);
-  EXPECT_EQ(staged, (folder / "staged/") + sha256(bytes_of(file)) + ".libsound/libsound.so");
+  EXPECT_EQ(staged, folder.file("staged/") + sha256(bytes_of(file)) + ".libsound/libsound.so");
   EXPECT_EQ(bytes_of(staged), bytes_of(file));
   struct stat status {};
   ASSERT_EQ(stat(staged.c_str(), &status), 0);
@@ -93,23 +93,23 @@ TEST_F(Staging, LinkInPlaceOfACopyIsReplaced) {
 
 TEST_F(Staging, BringsWhatOriginNames) {
   const std::string file = broken("private_dependency");
-  fs::create_directory(folder / "plugins/lib");
+  fs::create_directory(folder.file("plugins/lib"));
   fs::copy_file(std::string(CIUIC_BROKEN_PLUGINS) + "/lib/libciuic_test_dependency.so",
-                folder / "plugins/lib/libciuic_test_dependency.so");
+                folder.file("plugins/lib/libciuic_test_dependency.so"));
   const Bundle b = bundle(file);
   ASSERT_EQ(b.dependencies.size(), 1u);
   EXPECT_EQ(b.dependencies[0].relative, "lib/libciuic_test_dependency.so");
   EXPECT_NE(b.digest, sha256(bytes_of(file))) << "another dependency is another bundle";
   const std::string staged = stage(file);
-  fs::remove_all(folder / "plugins");
+  fs::remove_all(folder.file("plugins"));
   void* handle = dlopen(staged.c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(handle, nullptr) << dlerror();
 }
 
 TEST_F(Staging, LargeDependencyStaysInPlace) {
   const std::string file = broken("private_dependency");
-  fs::create_directory(folder / "plugins/lib");
-  const std::string large = folder / "plugins/lib/libciuic_test_dependency.so";
+  fs::create_directory(folder.file("plugins/lib"));
+  const std::string large = folder.file("plugins/lib/libciuic_test_dependency.so");
   fs::copy_file(std::string(CIUIC_BROKEN_PLUGINS) + "/lib/libciuic_test_dependency.so", large);
   fs::resize_file(large, size_t{65} << 20);  // a hole at its end: the loader does not mind
   const std::string staged = stage(file);
@@ -135,15 +135,15 @@ TEST_F(Staging, CopiesStayWhileThereIsRoom) {
 }
 
 TEST_F(Staging, PrivateFolderIsNotSomebodyElses) {
-  const std::string path = folder / "open";
+  const std::string path = folder.file("open");
   fs::create_directory(path);
   chmod(path.c_str(), 0777);
   EXPECT_TRUE(make_private_folder(path)) << "ours: it is made private";
   struct stat status {};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
-  fs::create_directory_symlink(path, folder / "link");
-  EXPECT_FALSE(make_private_folder(folder / "link"));
+  fs::create_directory_symlink(path, folder.file("link"));
+  EXPECT_FALSE(make_private_folder(folder.file("link")));
 }
 
 }  // namespace

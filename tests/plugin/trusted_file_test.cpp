@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 class TrustedFile : public ::testing::Test {
  protected:
   TrustedFile() {
-    fs::create_directory(folder / "plugins");
-    chmod((folder / "plugins").c_str(), 0755);
+    fs::create_directory(folder.file("plugins"));
+    chmod(folder.file("plugins").c_str(), 0755);
     std::ofstream(file) << "content";
     chmod(file.c_str(), 0644);
   }
@@ -32,7 +32,7 @@ class TrustedFile : public ::testing::Test {
   }
 
   TemporaryFolder folder;
-  std::string file = folder / "plugins/libx.so";
+  std::string file = folder.file("plugins/libx.so");
   TrustContext context{geteuid(), geteuid(), "/nowhere/bin"};
 };
 
@@ -54,9 +54,9 @@ TEST_F(TrustedFile, WritableByEverybodyIsRefusedWithTheCommandThatHelps) {
 }
 
 TEST_F(TrustedFile, FolderWritableByEverybodyIsRefusedEvenIfSticky) {
-  chmod((folder / "plugins").c_str(), 0777);
+  chmod(folder.file("plugins").c_str(), 0777);
   EXPECT_THAT(refused(), HasSubstr("may be written by everybody"));
-  chmod((folder / "plugins").c_str(), 01777);
+  chmod(folder.file("plugins").c_str(), 01777);
   EXPECT_THAT(refused(), HasSubstr("may be written by everybody"));
 }
 
@@ -71,18 +71,18 @@ TEST_F(TrustedFile, FolderAboveMayBeStickyButNotJustWritable) {
 
 TEST_F(TrustedFile, FoldersAboveTheExecutableAreNotJudged) {
   chmod(folder.path().c_str(), 0777);
-  context.executable_folder = folder / "bin";
+  context.executable_folder = folder.file("bin");
   EXPECT_EQ(refused(), "");
   EXPECT_NE(refused(Trust::Strict), "");
 }
 
 TEST_F(TrustedFile, SymbolicLinkIsRefusedAndALinkedFolderIsNot) {
-  const std::string link = folder / "plugins/liby.so";
+  const std::string link = folder.file("plugins/liby.so");
   fs::create_symlink(file, link);
   const auto result = open_trusted(link, Trust::Owner, context);
   EXPECT_THAT(std::get<TrustProblem>(result).reason, HasSubstr("symbolic link"));
-  fs::create_directory_symlink(folder / "plugins", folder / "linked");
-  const auto through = open_trusted(folder / "linked/libx.so", Trust::Owner, context);
+  fs::create_directory_symlink(folder.file("plugins"), folder.file("linked"));
+  const auto through = open_trusted(folder.file("linked/libx.so"), Trust::Owner, context);
   EXPECT_TRUE(std::holds_alternative<OpenFile>(through));
 }
 
@@ -107,7 +107,7 @@ TEST_F(TrustedFile, OwnerOfTheExecutableIsTrustedButNotStrictly) {
     GTEST_SKIP() << "only root can give files away";
   }
   ASSERT_EQ(chown(file.c_str(), 12345, 12345), 0);
-  ASSERT_EQ(chown((folder / "plugins").c_str(), 12345, 12345), 0);
+  ASSERT_EQ(chown(folder.file("plugins").c_str(), 12345, 12345), 0);
   context.executable_owner = 12345;
   EXPECT_EQ(refused(), "");
   EXPECT_THAT(refused(Trust::Strict), HasSubstr("belongs to"));

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {

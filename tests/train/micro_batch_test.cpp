@@ -7,7 +7,7 @@
 
 #include "core/log/failure.h"
 #include "core/model/head.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {

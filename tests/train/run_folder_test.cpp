@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/log/failure.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/model/parameter_specs.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {

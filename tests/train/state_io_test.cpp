@@ -11,7 +11,7 @@
 #include "core/train/archive_model.h"
 #include "core/train/model_files.h"
 #include "core/train/tensor_bridge.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {

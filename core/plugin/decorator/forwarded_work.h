@@ -12,6 +12,8 @@
 
 #include <ciuic/abi/work.h>
 
+#include "core/plugin/trampoline/work_table.h"
+
 namespace ciuic::core {
 
 template <typename Derived>
@@ -22,10 +24,13 @@ class ForwardedWork : public ciuic_work {
 
  protected:
   /// Takes over the reference to `inner`.
-  explicit ForwardedWork(ciuic_work* inner) : ciuic_work{table_for(*inner->ops)}, inner_(inner) {}
+  explicit ForwardedWork(ciuic_work* inner)
+      : ciuic_work{WorkTable<ForwardedWork>::around(*inner->ops)}, inner_(inner) {}
   ~ForwardedWork() { inner_->ops->release(inner_); }
 
  private:
+  friend class WorkTable<ForwardedWork>;
+
   static Derived& of(ciuic_work* w) { return static_cast<Derived&>(*w); }
   static ciuic_work* inner(ciuic_work* w) { return static_cast<ForwardedWork&>(of(w)).inner_; }
   void end_once(const ciuic_status* status) {
@@ -87,28 +92,6 @@ class ForwardedWork : public ciuic_work {
   }
   static ciuic_status* times(ciuic_work* w, uint64_t* begin_ns, uint64_t* end_ns) {
     return inner(w)->ops->times(inner(w), begin_ns, end_ns);
-  }
-
-  /// What the inner work lacks, this one lacks.
-  template <bool HasVotes, bool HasTimes>
-  static const ciuic_work_ops* table() {
-    static const ciuic_work_ops ops{sizeof(ciuic_work_ops),
-                                    0,
-                                    &ForwardedWork::test,
-                                    &ForwardedWork::wait,
-                                    &ForwardedWork::stream_wait,
-                                    &ForwardedWork::on_done,
-                                    &ForwardedWork::retain,
-                                    &ForwardedWork::release,
-                                    HasVotes ? &ForwardedWork::votes : nullptr,
-                                    HasTimes ? &ForwardedWork::times : nullptr};
-    return &ops;
-  }
-  static const ciuic_work_ops* table_for(const ciuic_work_ops& inner) {
-    const bool has_votes = CIUIC_CAN(&inner, votes);
-    const bool has_times = CIUIC_CAN(&inner, times);
-    return has_votes ? (has_times ? table<true, true>() : table<true, false>())
-                     : (has_times ? table<false, true>() : table<false, false>());
   }
 
   ciuic_work* inner_;

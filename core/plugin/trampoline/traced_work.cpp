@@ -3,12 +3,18 @@
 
 #include <atomic>
 
+#include "core/plugin/trampoline/work_table.h"
+
 namespace ciuic::core {
 namespace {
 
 struct TracedWork : ciuic_work {
   TracedWork(ciuic_work* w, std::shared_ptr<CallGuard> g, const char* f, uint64_t n)
-      : ciuic_work{table_for(*w->ops)}, inner(w), guard(std::move(g)), function(f), sequence(n) {}
+      : ciuic_work{WorkTable<TracedWork>::around(*w->ops)},
+        inner(w),
+        guard(std::move(g)),
+        function(f),
+        sequence(n) {}
 
   static TracedWork& of(ciuic_work* w) { return static_cast<TracedWork&>(*w); }
   template <typename Body>
@@ -45,28 +51,6 @@ struct TracedWork : ciuic_work {
   static ciuic_status* times(ciuic_work* w, uint64_t* begin_ns, uint64_t* end_ns) {
     return call(
         w, [&](ciuic_work* i, const ciuic_work_ops& o) { return o.times(i, begin_ns, end_ns); });
-  }
-
-  template <bool HasVotes, bool HasTimes>
-  static const ciuic_work_ops* table() {
-    static constexpr ciuic_work_ops ops{sizeof(ciuic_work_ops),
-                                        0,
-                                        &test,
-                                        &wait,
-                                        &stream_wait,
-                                        &on_done,
-                                        &retain,
-                                        &release,
-                                        HasVotes ? &votes : nullptr,
-                                        HasTimes ? &times : nullptr};
-    return &ops;
-  }
-  /// What the inner work lacks, this one lacks.
-  static const ciuic_work_ops* table_for(const ciuic_work_ops& inner) {
-    const bool has_votes = CIUIC_CAN(&inner, votes);
-    const bool has_times = CIUIC_CAN(&inner, times);
-    return has_votes ? (has_times ? table<true, true>() : table<true, false>())
-                     : (has_times ? table<false, true>() : table<false, false>());
   }
 
   ciuic_work* inner;

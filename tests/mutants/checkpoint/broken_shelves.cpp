@@ -8,15 +8,6 @@
 namespace ciuic::mutants::checkpoint {
 namespace {
 
-template <typename Change>
-constexpr Habits changed(const char* name, const char* what, Change change) {
-  Habits h;
-  h.name = name;
-  h.what = what;
-  change(h);
-  return h;
-}
-
 constexpr Habits kShelf;
 constexpr Habits kNoFileSync = changed("no_file_sync", "renames before it syncs the files",
                                        [](Habits& h) { h.syncs_files = false; });

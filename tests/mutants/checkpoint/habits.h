@@ -33,4 +33,14 @@ struct Habits {
   bool is_alone = false;       // one rank, f32 and bf16 parameters, no remove
 };
 
+/// The right habits with something changed.
+template <typename Change>
+constexpr Habits changed(const char* name, const char* what, Change change) {
+  Habits h;
+  h.name = name;
+  h.what = what;
+  change(h);
+  return h;
+}
+
 }  // namespace ciuic::mutants::checkpoint

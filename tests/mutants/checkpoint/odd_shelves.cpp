@@ -8,15 +8,6 @@
 namespace ciuic::mutants::checkpoint {
 namespace {
 
-template <typename Change>
-constexpr Habits changed(const char* name, const char* what, Change change) {
-  Habits h;
-  h.name = name;
-  h.what = what;
-  change(h);
-  return h;
-}
-
 constexpr Habits kOneFile = changed("one_file", "a checkpoint is one file, written by rank 0",
                                     [](Habits& h) { h.is_one_file = true; });
 constexpr Habits kInThread = changed("in_thread", "commit writes in a thread of its own",

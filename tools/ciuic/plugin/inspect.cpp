@@ -5,6 +5,7 @@
 #include <array>
 #include <iostream>
 
+#include "core/config/joined.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
 #include "tools/ciuic/plugin/actions.h"
@@ -59,7 +60,7 @@ void print_plugin(const core::DescriptorInfo& d) {
   field("license", d.license);
   field("build", d.build);
   field("flags", descriptor_flags_text(d.flags));
-  field("features", d.features.empty() ? "none" : joined(d.features, ", "));
+  field("features", d.features.empty() ? "none" : core::joined(d.features, ", "));
   field("state", "schema " + std::to_string(d.state_schema) + " (reads from " +
                      std::to_string(d.state_schema_min) + ")");
   print_options(d);
@@ -69,7 +70,7 @@ void print_record(const core::NoteRecord& r, const core::LibraryNote& note) {
   std::cout << core::kind_name(r.kind) << " " << r.name << " " << r.version << "\n";
   field("abi", std::to_string(note.abi.major) + "." + std::to_string(note.abi.minor));
   field("flags", descriptor_flags_text(r.flags));
-  field("features", r.features.empty() ? "none" : joined(r.features, ", "));
+  field("features", r.features.empty() ? "none" : core::joined(r.features, ", "));
   field("state", "schema " + std::to_string(r.state_schema) + " (reads from " +
                      std::to_string(r.state_schema_min) + ")");
 }
@@ -84,11 +85,11 @@ void print_file(const core::LibraryFile& file, bool is_static) {
   }
   if (file.elf) {
     field("build id", file.elf->build_id);
-    field("needs", file.elf->needed.empty() ? "nothing" : joined(file.elf->needed, ", "));
-    field("looks in", joined(file.elf->runpath, ", ") + joined(file.elf->rpath, ", "));
+    field("needs", file.elf->needed.empty() ? "nothing" : core::joined(file.elf->needed, ", "));
+    field("looks in", core::joined(file.elf->runpath, ", ") + core::joined(file.elf->rpath, ", "));
     field("exports", std::to_string(file.elf->exports.size()) + " symbols");
   }
-  field("brings", joined(file.brings, ", "));
+  field("brings", core::joined(file.brings, ", "));
   field("staged", file.staged);
   if (!is_static && !file.plugins.empty()) {
     field("unloads",

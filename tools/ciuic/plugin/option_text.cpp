@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/config/joined.h"
 #include "core/config/node.h"
 #include "core/config/quantity.h"
 
@@ -94,7 +95,7 @@ std::string value_text(uint32_t type, const core::OptionValue& v) {
 
 std::string range_text(const core::OptionInfo& o) {
   if (!o.choices.empty()) {
-    return joined(o.choices, " | ");
+    return core::joined(o.choices, " | ");
   }
   const uint32_t type = bound_text_type(o.type);
   const bool is_bounded = is_real(o.type)    ? o.min.f != o.max.f
@@ -121,7 +122,7 @@ std::string flags_text(const core::OptionInfo& o) {
       parts.emplace_back(name);
     }
   }
-  return joined(parts, ", ");
+  return core::joined(parts, ", ");
 }
 
 std::string descriptor_flags_text(uint32_t flags) {
@@ -136,15 +137,7 @@ std::string descriptor_flags_text(uint32_t flags) {
       parts.emplace_back(name);
     }
   }
-  return parts.empty() ? "none" : joined(parts, ", ");
-}
-
-std::string joined(const std::vector<std::string>& parts, const char* between) {
-  std::string text;
-  for (const std::string& part : parts) {
-    text += (text.empty() ? "" : between) + part;
-  }
-  return text;
+  return parts.empty() ? "none" : core::joined(parts, ", ");
 }
 
 }  // namespace ciuic::tools

@@ -19,6 +19,5 @@ std::string range_text(const core::OptionInfo& option);
 std::string flags_text(const core::OptionInfo& option);
 /// "RELOADABLE, DETERMINISTIC", or "none".
 std::string descriptor_flags_text(uint32_t flags);
-std::string joined(const std::vector<std::string>& parts, const char* between);
 
 }  // namespace ciuic::tools

@@ -45,9 +45,10 @@ void big_broadcast(Scene& scene) {
   const Outcome out = run_big(scene, c);
   require(out.ok(), "a broadcast of 2^31 + 4097 bytes: " + out.describe());
   for (size_t i = 0; i < data.size(); ++i) {
-    require(data[i] == value(i), "a broadcast of 2^31 + 4097 bytes: byte " + std::to_string(i) +
-                                     ": got " + std::to_string(data[i]) + ", expected " +
-                                     std::to_string(value(i)));
+    require(data[i] == value(i), [&] {
+      return "a broadcast of 2^31 + 4097 bytes: byte " + std::to_string(i) + ": got " +
+             std::to_string(data[i]) + ", expected " + std::to_string(value(i));
+    });
   }
   scene.tried();
 }
@@ -66,9 +67,10 @@ void big_sum(Scene& scene) {
   require(out.ok(), "a sum of 2^29 + 1029 f32: " + out.describe());
   for (size_t i = 0; i < data.size(); ++i) {
     const float expected = 2 * static_cast<float>(i % 1021) + 1;
-    require(data[i] == expected, "a sum of 2^29 + 1029 f32: element " + std::to_string(i) +
-                                     ": got " + std::to_string(data[i]) + ", expected " +
-                                     std::to_string(expected));
+    require(data[i] == expected, [&] {
+      return "a sum of 2^29 + 1029 f32: element " + std::to_string(i) + ": got " +
+             std::to_string(data[i]) + ", expected " + std::to_string(expected);
+    });
   }
   scene.tried();
 }

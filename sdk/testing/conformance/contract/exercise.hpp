@@ -51,6 +51,20 @@ std::unique_ptr<Exercise> exercise_checkpoint(const TestContext&, Bench&);
 std::unique_ptr<Exercise> exercise_profiler(const TestContext&, Bench&);
 std::unique_ptr<Exercise> exercise_optimizer(const TestContext&, Bench&);
 
+/// An instance at work: created, started, given its first values.
+struct Working {
+  Working(const TestContext& context, Bench& bench, const Calls& calls)
+      : exercise(make_exercise(context, bench)),
+        instance(context, bench.host(), calls, {}, bench.seat()) {
+    exercise->start(instance);
+    exercise->first_values(instance);
+  }
+  std::string round(uint64_t number) { return exercise->round(instance, number); }
+
+  std::unique_ptr<Exercise> exercise;  // outlives the instance
+  Instance instance;
+};
+
 /// Bytes of a tensor or struct, to append to a round's results.
 inline std::string bytes_of(const void* data, size_t size) {
   return std::string(static_cast<const char*>(data), size);

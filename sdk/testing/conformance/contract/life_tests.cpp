@@ -138,23 +138,20 @@ void quiesce_and_resume(const TestContext& t) {
   Bench bench;
   const ProcessResources before = process_resources();
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
-  exercise->round(instance, 0);
-  instance.quiesce();
+  Working work(t, bench, calls);
+  work.round(0);
+  work.instance.quiesce();
   const size_t threads = process_resources().threads;
   const std::string running = left_behind(before);
   require(threads <= before.threads || running.find("threads") == std::string::npos,
           "after quiesce there are still " + running + "; no thread of it may run then");
-  instance.quiesce();
-  instance.resume();
+  work.instance.quiesce();
+  work.instance.resume();
   if (t.plugin.descriptor().resume != nullptr) {
-    exercise->round(instance, 1);
-    instance.quiesce();
+    work.round(1);
+    work.instance.quiesce();
   }
-  instance.destroy();
+  work.instance.destroy();
   require_balance(bench.host(), "quiesce, resume and destroy");
 }
 
@@ -164,22 +161,19 @@ void after_quiesce(const TestContext& t) {
   }
   Bench bench;
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
-  exercise->round(instance, 0);
-  instance.quiesce();
+  Working work(t, bench, calls);
+  work.round(0);
+  work.instance.quiesce();
   int32_t code = CIUIC_OK;
   try {
-    exercise->round(instance, 1);
+    work.round(1);
   } catch (const Error& e) {
     code = e.code();
   }
   require(code == CIUIC_PRECONDITION, std::string("work after quiesce, without resume: got ") +
                                           code_name(code) + ", expected " +
                                           code_name(CIUIC_PRECONDITION));
-  instance.destroy();
+  work.instance.destroy();
   require_balance(bench.host(), "calls after quiesce");
 }
 

@@ -167,23 +167,20 @@ void live_options_change(const TestContext& t) {
   }
   Bench bench;
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
+  Working work(t, bench, calls);
   uint64_t round = 0;
   for (const ciuic_option_spec* spec : live) {
     for (const OptionValue& value : other_values(*spec)) {
       const CreateArgs args(d, bench.host(), {{spec->key, value}}, bench.seat());
       for (const ciuic_option& option : ArrayView<ciuic_option>(args.c()->options)) {
         if (to_view(option.key) == spec->key) {
-          calls.check("set_option", [&] { return d.set_option(instance.self(), &option); });
+          calls.check("set_option", [&] { return d.set_option(work.instance.self(), &option); });
         }
       }
-      exercise->round(instance, round++);
+      work.round(round++);
     }
   }
-  instance.destroy();
+  work.instance.destroy();
   require(bench.host().balanced(), "after set_option: " + bench.host().imbalance());
 }
 

@@ -15,19 +15,16 @@ namespace {
 
 /// A life with every function in it that the plugin has.
 void full_life(const TestContext& t, Bench& bench, const Calls& calls) {
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
-  exercise->round(instance, 0);
-  exercise->round(instance, 1);
-  instance.quiesce();
+  Working work(t, bench, calls);
+  work.round(0);
+  work.round(1);
+  work.instance.quiesce();
   MemoryState state;
-  instance.save(state);
-  instance.resume();
-  instance.load(state);
-  instance.quiesce();
-  instance.destroy();
+  work.instance.save(state);
+  work.instance.resume();
+  work.instance.load(state);
+  work.instance.quiesce();
+  work.instance.destroy();
 }
 
 /// stdout and stderr go to a file in memory while this object lives.

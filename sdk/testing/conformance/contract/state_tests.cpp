@@ -19,15 +19,12 @@ void require_state(const TestContext& t) {
 void save_a_run(const TestContext& t, MemoryState& state) {
   Bench bench;
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
-  exercise->round(instance, 0);
-  exercise->round(instance, 1);
-  instance.quiesce();
-  instance.save(state);
-  instance.destroy();
+  Working work(t, bench, calls);
+  work.round(0);
+  work.round(1);
+  work.instance.quiesce();
+  work.instance.save(state);
+  work.instance.destroy();
 }
 
 std::string names(const MemoryState& state) {

@@ -122,11 +122,8 @@ class FirstFailure {
 void concurrent_calls(const TestContext& t) {
   Bench bench;
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
-  const AnyTime any_time = any_time_calls(t, bench, instance);
+  Working work(t, bench, calls);
+  const AnyTime any_time = any_time_calls(t, bench, work.instance);
   FirstFailure failure;
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -135,7 +132,7 @@ void concurrent_calls(const TestContext& t) {
       failure.guard([&] {
         while (!stop.load()) {
           for (int n = 0; any_time && n < kCallsInARow && !stop.load(); ++n) {
-            any_time(instance, i);
+            any_time(work.instance, i);
           }
           validate_beside(t);
         }
@@ -145,7 +142,7 @@ void concurrent_calls(const TestContext& t) {
   const int64_t deadline = now_ns() + static_cast<int64_t>(kSeconds * 1e9);
   failure.guard([&] {
     for (uint64_t i = 0; now_ns() < deadline; ++i) {
-      exercise->round(instance, i);
+      work.round(i);
     }
   });
   stop.store(true);
@@ -153,7 +150,7 @@ void concurrent_calls(const TestContext& t) {
     thread.join();
   }
   failure.rethrow();
-  instance.destroy();
+  work.instance.destroy();
   require(bench.host().balanced(), "after calls from several threads: " + bench.host().imbalance());
 }
 

@@ -20,14 +20,6 @@
 
 namespace ciuic::testing {
 
-/// As require of the kit, for checks of many thousand numbers: the text is made on failure only.
-template <typename Text, typename = decltype(std::declval<const Text&>()())>
-void require(bool holds, const Text& otherwise) {
-  if (!holds) {
-    throw CheckFailed(otherwise());
-  }
-}
-
 struct Module {
   uint32_t id;
   const char* name;

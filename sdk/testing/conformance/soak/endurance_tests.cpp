@@ -61,16 +61,13 @@ void many_lives_take_no_more(const TestContext& t) {
 void a_long_life_takes_no_more(const TestContext& t) {
   Bench bench;
   const Calls calls(bench.host());
-  const auto exercise = make_exercise(t, bench);
-  Instance instance(t, bench.host(), calls, {}, bench.seat());
-  exercise->start(instance);
-  exercise->first_values(instance);
+  Working work(t, bench, calls);
   require_steady(t.soak_seconds, "rounds", [&](int64_t i) {
-    exercise->round(instance, static_cast<uint64_t>(i));
+    work.round(static_cast<uint64_t>(i));
     bench.tidy();
   });
-  instance.quiesce();
-  instance.destroy();
+  work.instance.quiesce();
+  work.instance.destroy();
   require(bench.host().balanced(), "after a long life: " + bench.host().imbalance());
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <ciuic/testing/loaded_plugin.hpp>
 
@@ -61,6 +62,14 @@ struct TestCase {
 inline void require(bool holds, const std::string& otherwise) {
   if (!holds) {
     throw CheckFailed(otherwise);
+  }
+}
+
+/// The same for checks of many thousand numbers: the text is made on failure only.
+template <typename Text, typename = decltype(std::declval<const Text&>()())>
+void require(bool holds, const Text& otherwise) {
+  if (!holds) {
+    throw CheckFailed(otherwise());
   }
 }
 
