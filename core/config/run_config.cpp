@@ -134,12 +134,15 @@ class Checker {
         (field.type == "string" && node.string() != nullptr) ||
         (field.type == "integer" && node.integer() != nullptr) ||
         (field.type == "integer or null" && (node.integer() != nullptr || is_none)) ||
+        (field.type == "table or null" && (node.table() != nullptr || is_none)) ||
         (field.type == "number" && (node.integer() != nullptr || node.real() != nullptr));
     if (!fits) {
-      const bool may_be_null = field.type == "integer or null";
-      problems_.push_back(value_problem(
-          "model." + entry.key, node,
-          may_be_null ? "an integer or \"none\"" : "the type " + std::string(field.type)));
+      std::string expected = "the type " + std::string(field.type);
+      if (const size_t at = field.type.find(" or null"); at != std::string_view::npos) {
+        expected = (field.type[0] == 'i' ? "an " : "a ") + std::string(field.type.substr(0, at)) +
+                   " or \"none\"";
+      }
+      problems_.push_back(value_problem("model." + entry.key, node, expected));
       return;
     }
     config_.model.overrides.push_back(entry);

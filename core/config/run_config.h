@@ -34,6 +34,7 @@ struct RunSection {
   int64_t ranks = 1;
   int64_t threads = 0;
   std::string rendezvous = "auto";
+  std::string recompute = "none";
 };
 
 struct PluginsSection {
@@ -82,8 +83,16 @@ struct ScheduleSection {
   SchedulePhases learning_rate{
       {SchedulePhase::Until::Steps, 20, 3e-4, SchedulePhase::Shape::Linear},
       {SchedulePhase::Until::End, 0, 3e-5, SchedulePhase::Shape::Cosine}};
-  SchedulePhases expert_bias_rate{
-      {SchedulePhase::Until::End, 0, 0.001, SchedulePhase::Shape::Constant}};
+  SchedulePhases expert_bias_rate = constant(0.001);
+  SchedulePhases balance_loss_weight = constant(0);
+  SchedulePhases device_balance_loss_weight = constant(0);
+  SchedulePhases communication_balance_loss_weight = constant(0);
+  SchedulePhases router_z_loss_weight = constant(0);
+  SchedulePhases mtp_loss_weight = constant(0.3);
+
+  static SchedulePhases constant(double value) {
+    return {{SchedulePhase::Until::End, 0, value, SchedulePhase::Shape::Constant}};
+  }
 };
 
 struct CheckpointSection {
@@ -142,7 +151,8 @@ struct RunConfig {
 /// A field that [model] takes besides its own keys; the caller gets them from ModelConfig.
 struct ModelField {
   std::string_view name;
-  std::string_view type;  // "integer", "number", "boolean", "string" or "integer or null"
+  std::string_view
+      type;  // "integer", "number", "boolean", "string", "integer or null" or "table or null"
   std::string_view doc;
 };
 

@@ -2,13 +2,13 @@
 // Causal attention: choice of the path, LibTorch's fused one, and the plain reference.
 #include "core/model/attention.h"
 
-#include <cmath>
 #include <limits>
 #include <utility>
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
@@ -22,10 +22,6 @@
 namespace ciuic::core {
 namespace {
 
-double scale_of(const at::Tensor& q_BTHd) {
-  return 1.0 / std::sqrt(static_cast<double>(q_BTHd.size(3)));
-}
-
 at::Tensor heads_first(const at::Tensor& x_BTHd) { return x_BTHd.transpose(1, 2); }
 
 // Values as wide as queries, which the fused kernel asks for. Zeros change neither outputs nor
@@ -36,15 +32,15 @@ at::Tensor widened(const at::Tensor& v_BTHd, int64_t width) {
 }
 
 at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                         at::Tensor* log_sum) {
+                         double scale, at::Tensor* log_sum) {
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
       heads_first(q), heads_first(k), heads_first(widened(v, q.size(3))), 0.0, /*is_causal=*/true,
-      {}, scale_of(q));
+      {}, scale);
   *log_sum = lse;
   return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
 }
 
-AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape,
+AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape, double scale,
                                  const at::Tensor& dv_out) {
   const int64_t width = tape.q_BTHd.size(3);
   const int64_t v_width = tape.v_BTHd.size(3);
@@ -52,25 +48,24 @@ AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& ta
       heads_first(widened(dout, width)), heads_first(tape.q_BTHd), heads_first(tape.k_BTHd),
       heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)),
       tape.log_sum_BHT, 0.0,
-      /*is_causal=*/true, {}, scale_of(tape.q_BTHd));
+      /*is_causal=*/true, {}, scale);
   dv_out.copy_(heads_first(dv).narrow(3, 0, v_width));
   return {heads_first(dq).contiguous(), heads_first(dk).contiguous()};
 }
 
 // All scores at once, masked: [B, H, T, T].
-at::Tensor reference_scores(const at::Tensor& q, const at::Tensor& k) {
+at::Tensor reference_scores(const at::Tensor& q, const at::Tensor& k, double scale) {
   const at::ScalarType dtype = kernels::accumulate_dtype(q.scalar_type());
   const at::Tensor scores =
-      at::matmul(heads_first(q).to(dtype), heads_first(k).to(dtype).transpose(2, 3))
-          .mul(scale_of(q));
+      at::matmul(heads_first(q).to(dtype), heads_first(k).to(dtype).transpose(2, 3)).mul(scale);
   const at::Tensor future =
       at::triu(at::ones({q.size(1), q.size(1)}, q.options().dtype(at::kBool)), 1);
   return scores.masked_fill(future, -std::numeric_limits<double>::infinity());
 }
 
 at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                             at::Tensor* log_sum) {
-  const at::Tensor scores = reference_scores(q, k);
+                             double scale, at::Tensor* log_sum) {
+  const at::Tensor scores = reference_scores(q, k, scale);
   *log_sum = scores.logsumexp({3});
   const at::Tensor p = scores.sub(log_sum->unsqueeze(3)).exp();
   return heads_first(at::matmul(p, heads_first(v).to(p.scalar_type())))
@@ -81,20 +76,71 @@ at::Tensor reference_forward(const at::Tensor& q, const at::Tensor& k, const at:
 // With P = softmax(S): dV = P^T dO; dP = dO V^T; dS = P (dP - rowsum(dO O)); dQ = dS K; dK = dS^T
 // Q.
 AttentionGradient reference_backward(const at::Tensor& dout, const AttentionTape& tape,
-                                     const at::Tensor& dv_out) {
+                                     double scale, const at::Tensor& dv_out) {
   const at::Tensor p =
-      reference_scores(tape.q_BTHd, tape.k_BTHd).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
+      reference_scores(tape.q_BTHd, tape.k_BTHd, scale).sub(tape.log_sum_BHT.unsqueeze(3)).exp();
   const auto wide = [&](const at::Tensor& x) { return heads_first(x).to(p.scalar_type()); };
   const at::Tensor d = wide(dout);
   const at::Tensor row_sum = d.mul(wide(tape.out_BTHd)).sum({3}, true);
   dv_out.copy_(heads_first(at::matmul(p.transpose(2, 3), d)));
-  const at::Tensor ds = p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum))
-                            .mul(scale_of(tape.q_BTHd));
+  const at::Tensor ds =
+      p.mul(at::matmul(d, wide(tape.v_BTHd).transpose(2, 3)).sub(row_sum)).mul(scale);
   const auto narrow = [&](const at::Tensor& x) {
     return heads_first(x).to(dout.scalar_type()).contiguous();
   };
   return {narrow(at::matmul(ds, wide(tape.k_BTHd))),
           narrow(at::matmul(ds.transpose(2, 3), wide(tape.q_BTHd)))};
+}
+
+// Whole rows are a batch; other spans are rows of their own, one after another.
+
+at::Tensor part_of(const at::Tensor& x_BTHd, const Rows::Span& span) {
+  return x_BTHd.narrow(0, span.row, 1).narrow(1, span.begin, span.length);
+}
+at::Tensor log_sums_of(const at::Tensor& log_sum_BHT, const Rows::Span& span) {
+  return log_sum_BHT.narrow(0, span.row, 1).narrow(2, span.begin, span.length);
+}
+
+using Forward = at::Tensor (*)(const at::Tensor&, const at::Tensor&, const at::Tensor&, double,
+                               at::Tensor*);
+using Backward = AttentionGradient (*)(const at::Tensor&, const AttentionTape&, double,
+                                       const at::Tensor&);
+
+at::Tensor forward_by_span(Forward forward, const at::Tensor& q, const at::Tensor& k,
+                           const at::Tensor& v, const AttentionRule& rule, at::Tensor* log_sum) {
+  if (rule.rows.are_whole()) {
+    return forward(q, k, v, rule.scale, log_sum);
+  }
+  at::Tensor out = at::empty(v.sizes(), v.options());
+  *log_sum = at::empty({q.size(0), q.size(2), q.size(1)},
+                       q.options().dtype(kernels::accumulate_dtype(q.scalar_type())));
+  for (const Rows::Span& span : rule.rows.spans) {
+    at::Tensor sums;
+    part_of(out, span).copy_(
+        forward(part_of(q, span), part_of(k, span), part_of(v, span), rule.scale, &sums));
+    log_sums_of(*log_sum, span).copy_(sums);
+  }
+  return out;
+}
+
+AttentionGradient backward_by_span(Backward backward, const at::Tensor& dout,
+                                   const AttentionTape& tape, const AttentionRule& rule,
+                                   const at::Tensor& dv_out) {
+  if (rule.rows.are_whole()) {
+    return backward(dout, tape, rule.scale, dv_out);
+  }
+  AttentionGradient all{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
+                        at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
+  for (const Rows::Span& span : rule.rows.spans) {
+    const AttentionTape part{part_of(tape.q_BTHd, span), part_of(tape.k_BTHd, span),
+                             part_of(tape.v_BTHd, span), part_of(tape.out_BTHd, span),
+                             log_sums_of(tape.log_sum_BHT, span)};
+    const AttentionGradient g =
+        backward(part_of(dout, span), part, rule.scale, part_of(dv_out, span));
+    part_of(all.dq_BTHd, span).copy_(g.dq_BTHd);
+    part_of(all.dk_BTHd, span).copy_(g.dk_BTHd);
+  }
+  return all;
 }
 
 }  // namespace
@@ -107,18 +153,19 @@ AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v) {
 }
 
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
-                             const at::Tensor& v_BTHd, AttentionTape* tape) {
+                             const at::Tensor& v_BTHd, const AttentionRule& rule,
+                             AttentionTape* tape) {
   at::Tensor log_sum;
   at::Tensor out;
   switch (path) {
     case AttentionPath::Blocked:
-      out = kernels::blocked_attention(q_BTHd, k_BTHd, v_BTHd, scale_of(q_BTHd), &log_sum);
+      out = kernels::blocked_attention(q_BTHd, k_BTHd, v_BTHd, rule, &log_sum);
       break;
     case AttentionPath::Fused:
-      out = fused_forward(q_BTHd, k_BTHd, v_BTHd, &log_sum);
+      out = forward_by_span(fused_forward, q_BTHd, k_BTHd, v_BTHd, rule, &log_sum);
       break;
     case AttentionPath::Reference:
-      out = reference_forward(q_BTHd, k_BTHd, v_BTHd, &log_sum);
+      out = forward_by_span(reference_forward, q_BTHd, k_BTHd, v_BTHd, rule, &log_sum);
       break;
   }
   if (tape != nullptr) {
@@ -128,17 +175,18 @@ at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const
 }
 
 AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd,
-                                     AttentionTape& tape, const at::Tensor& dv_BTHd) {
+                                     AttentionTape& tape, const AttentionRule& rule,
+                                     const at::Tensor& dv_BTHd) {
   const AttentionTape saved = std::exchange(tape, {});
   switch (path) {
     case AttentionPath::Blocked:
-      return kernels::blocked_attention_backward(dout_BTHd, saved, scale_of(saved.q_BTHd), dv_BTHd);
+      return kernels::blocked_attention_backward(dout_BTHd, saved, rule, dv_BTHd);
     case AttentionPath::Fused:
-      return fused_backward(dout_BTHd, saved, dv_BTHd);
+      return backward_by_span(fused_backward, dout_BTHd, saved, rule, dv_BTHd);
     case AttentionPath::Reference:
       break;
   }
-  return reference_backward(dout_BTHd, saved, dv_BTHd);
+  return backward_by_span(reference_backward, dout_BTHd, saved, rule, dv_BTHd);
 }
 
 }  // namespace ciuic::core

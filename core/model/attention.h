@@ -12,9 +12,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/model/rows.h"
+
 namespace ciuic::core {
 
 enum class AttentionPath { Blocked, Fused, Reference };
+
+/// Who sees whom, and the factor on scores before the softmax.
+struct AttentionRule {
+  const Rows& rows;
+  double scale;
+};
 
 /// What backward needs. q, k: [B, T, H, dqk]; v, out: [B, T, H, dv]; log_sum: [B, H, T] f32 or f64.
 struct AttentionTape {
@@ -28,15 +36,17 @@ struct AttentionGradient {
 /// The fastest path that serves this device, dtype and these widths.
 AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v);
 
-/// softmax(q k^T / sqrt(dqk), causal) v -> [B, T, H, dv], contiguous.
+/// softmax(scale q k^T, causal within a span) v -> [B, T, H, dv], contiguous.
 /// Inputs: last dimension contiguous, other strides free. Keeps its inputs in `tape` unless that is
 /// nullptr.
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
-                             const at::Tensor& v_BTHd, AttentionTape* tape);
+                             const at::Tensor& v_BTHd, const AttentionRule& rule,
+                             AttentionTape* tape);
 
 /// Empties the tape. dq and dk are contiguous; dv is written into `dv`, whose rows and heads may be
 /// apart, since MLA keeps values beside keys.
 AttentionGradient attention_backward(AttentionPath path, const at::Tensor& dout_BTHd,
-                                     AttentionTape& tape, const at::Tensor& dv_BTHd);
+                                     AttentionTape& tape, const AttentionRule& rule,
+                                     const at::Tensor& dv_BTHd);
 
 }  // namespace ciuic::core

@@ -11,10 +11,8 @@ namespace ciuic::core {
 namespace {
 
 // Positions of the parameters within the layer.
-constexpr int64_t kInputNorm = 0;
-constexpr int64_t kAttention = 1;
-constexpr int64_t kMiddleNorm = kAttention + LatentAttention::kNumParameters;
-constexpr int64_t kFeedForward = kMiddleNorm + 1;
+constexpr size_t kInputNorm = 0;
+constexpr size_t kAttention = 1;
 
 // d loss / d x of y = f(norm(x)) + x, where `dy` is the residual's part and `dnormed` comes from f.
 at::Tensor norm_backward(const Bound& weight, const at::Tensor& dnormed_ND, const at::Tensor& x_ND,
@@ -34,43 +32,80 @@ DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer)
   }
 }
 
-at::Tensor DecoderLayer::forward(Bindings weights, const at::Tensor& x_BTD, const Rotary& rotary,
-                                 const at::Tensor& bias_E, const at::Tensor& loads_E,
-                                 LayerTape* tape) const {
+at::Tensor DecoderLayer::forward(Bindings weights, const at::Tensor& x_BTD,
+                                 const LayerContext& context, const RouterPass& router,
+                                 Recompute recompute, LayerTape* tape) const {
   const at::Tensor x_ND = x_BTD.flatten(0, 1);
-  const Bindings feed_forward = weights.subspan(kFeedForward);
+  const Bindings feed_forward = weights.subspan(middle_norm() + 1);
+  LayerTape* inner = recompute == Recompute::Full ? nullptr : tape;
 
   const auto [x_normed, x_rstd] = kernels::rms_norm(x_ND, weights[kInputNorm].value, epsilon_);
   const at::Tensor middle_ND =
-      attention_.forward(weights.subspan(kAttention), x_normed, x_ND, x_BTD.size(0), rotary,
-                         tape != nullptr ? &tape->attention : nullptr);
+      attention_.forward(weights.subspan(kAttention), x_normed, x_ND, context.rows, context.rotary,
+                         inner != nullptr ? &inner->attention : nullptr);
   const auto [middle_normed, middle_rstd] =
-      kernels::rms_norm(middle_ND, weights[kMiddleNorm].value, epsilon_);
-  const at::Tensor y_ND =
-      mixture_ ? mixture_->forward(feed_forward, middle_normed, middle_ND, bias_E, loads_E,
-                                   tape != nullptr ? &tape->mixture : nullptr)
-               : swiglu_mlp_forward(feed_forward, middle_normed, middle_ND,
-                                    tape != nullptr ? &tape->dense : nullptr);
+      kernels::rms_norm(middle_ND, weights[middle_norm()].value, epsilon_);
+  const at::Tensor y_ND = mixture_
+                              ? mixture_->forward(feed_forward, middle_normed, middle_ND, router,
+                                                  inner != nullptr ? &inner->mixture : nullptr)
+                              : swiglu_mlp_forward(feed_forward, middle_normed, middle_ND,
+                                                   inner != nullptr ? &inner->dense : nullptr);
+  if (inner != nullptr) {
+    inner->x_rstd_N = x_rstd;
+    inner->middle_ND = middle_ND;
+    inner->middle_rstd_N = middle_rstd;
+  }
   if (tape != nullptr) {
     tape->x_ND = x_ND;
-    tape->x_rstd_N = x_rstd;
-    tape->middle_ND = middle_ND;
-    tape->middle_rstd_N = middle_rstd;
+    tape->recompute = recompute;
+    if (recompute == Recompute::Selective) {
+      tape->attention.shrink();
+      tape->dense.x_ND.reset();
+      tape->mixture.shrink();
+    }
   }
   return y_ND.view_as(x_BTD);
 }
 
-at::Tensor DecoderLayer::backward(Bindings weights, const at::Tensor& dy_BTD, const Rotary& rotary,
-                                  LayerTape& tape) const {
-  const at::Tensor dy_ND = dy_BTD.flatten(0, 1);
-  const Bindings feed_forward = weights.subspan(kFeedForward);
+// Fills in what `recompute` left out. Loads and terms were counted in the forward.
+void DecoderLayer::restore(Bindings weights, const LayerContext& context, const RouterPass& router,
+                           LayerTape& tape) const {
+  if (tape.recompute == Recompute::Full) {
+    RouterTerms counted;
+    RouterPass again = router;
+    again.loads_E.reset();
+    again.terms = &counted;
+    const at::Tensor x_BTD = tape.x_ND.unflatten(0, {context.rows.count, context.rows.tokens});
+    forward(weights, x_BTD, context, again, Recompute::None, &tape);
+  } else if (tape.recompute == Recompute::Selective) {
+    const at::Tensor x_normed =
+        kernels::rms_norm(tape.x_ND, weights[kInputNorm].value, epsilon_).y_ND;
+    attention_.restore(weights.subspan(kAttention), x_normed, context.rows, context.rotary,
+                       tape.attention);
+    const at::Tensor middle_normed =
+        kernels::rms_norm(tape.middle_ND, weights[middle_norm()].value, epsilon_).y_ND;
+    if (mixture_) {
+      tape.mixture.restore(middle_normed);
+    } else {
+      tape.dense.x_ND = middle_normed;
+    }
+  }
+}
 
-  const at::Tensor dmiddle_normed = mixture_ ? mixture_->backward(feed_forward, dy_ND, tape.mixture)
-                                             : swiglu_mlp_backward(feed_forward, dy_ND, tape.dense);
-  const at::Tensor dmiddle_ND = norm_backward(weights[kMiddleNorm], dmiddle_normed, tape.middle_ND,
-                                              tape.middle_rstd_N, dy_ND);
+at::Tensor DecoderLayer::backward(Bindings weights, const at::Tensor& dy_BTD,
+                                  const LayerContext& context, const RouterPass& router,
+                                  LayerTape& tape) const {
+  restore(weights, context, router, tape);
+  const at::Tensor dy_ND = dy_BTD.flatten(0, 1);
+  const Bindings feed_forward = weights.subspan(middle_norm() + 1);
+
+  const at::Tensor dmiddle_normed =
+      mixture_ ? mixture_->backward(feed_forward, dy_ND, router.objective, tape.mixture)
+               : swiglu_mlp_backward(feed_forward, dy_ND, tape.dense);
+  const at::Tensor dmiddle_ND = norm_backward(weights[middle_norm()], dmiddle_normed,
+                                              tape.middle_ND, tape.middle_rstd_N, dy_ND);
   const at::Tensor dx_normed = attention_.backward(weights.subspan(kAttention), dmiddle_ND,
-                                                   dy_BTD.size(0), rotary, tape.attention);
+                                                   context.rows, context.rotary, tape.attention);
   const at::Tensor dx_ND =
       norm_backward(weights[kInputNorm], dx_normed, tape.x_ND, tape.x_rstd_N, dmiddle_ND);
   tape.clear();

@@ -18,6 +18,11 @@
 
 namespace ciuic::core {
 
+/// What backward computes again instead of keeping it: nothing; norms, the up-projections of
+/// attention and SwiGLUs; or the whole layer but for its input. The bits of a gradient are the same
+/// in all three. Source: DeepSeek-V3, arXiv:2412.19437, section 3.2.3 (selective).
+enum class Recompute { None, Selective, Full };
+
 /// What one layer's backward needs from its forward. Opaque to the trainer, who keeps one per layer
 /// and micro-batch in flight.
 struct LayerTape {
@@ -26,9 +31,16 @@ struct LayerTape {
   at::Tensor middle_ND, middle_rstd_N;
   SwigluTape dense;
   MixtureTape mixture;
+  Recompute recompute = Recompute::None;
 
   [[nodiscard]] bool is_empty() const { return !x_ND.defined(); }
   void clear() { *this = LayerTape(); }
+};
+
+/// What all layers share in one micro-batch.
+struct LayerContext {
+  const Rows& rows;
+  const Rotary& rotary;
 };
 
 class DecoderLayer final {
@@ -36,15 +48,20 @@ class DecoderLayer final {
   DecoderLayer(const ModelConfig& config, int64_t layer);
 
   /// `weights`: input_layernorm, those of LatentAttention, post_attention_layernorm, those of the
-  /// feed-forward block. `bias` and `loads` as in MixtureOfExperts; undefined in dense layers.
-  at::Tensor forward(Bindings weights, const at::Tensor& x_BTD, const Rotary& rotary,
-                     const at::Tensor& bias_E, const at::Tensor& loads_E, LayerTape* tape) const;
-  at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const Rotary& rotary,
-                      LayerTape& tape) const;
+  /// feed-forward block; others may follow.
+  at::Tensor forward(Bindings weights, const at::Tensor& x_BTD, const LayerContext& context,
+                     const RouterPass& router, Recompute recompute, LayerTape* tape) const;
+  /// `router.bias_E` as in the forward. Empties the tape.
+  at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const LayerContext& context,
+                      const RouterPass& router, LayerTape& tape) const;
 
   [[nodiscard]] bool is_mixture() const { return mixture_.has_value(); }
 
  private:
+  [[nodiscard]] size_t middle_norm() const { return 1 + attention_.num_parameters(); }
+  void restore(Bindings weights, const LayerContext& context, const RouterPass& router,
+               LayerTape& tape) const;
+
   double epsilon_;
   LatentAttention attention_;
   std::optional<MixtureOfExperts> mixture_;

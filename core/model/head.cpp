@@ -2,6 +2,7 @@
 #include "core/model/head.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
@@ -57,43 +58,66 @@ int64_t Head::chunk_tokens(int64_t element_bytes) const {
   return std::max<int64_t>(64, kChunkBytes / (vocab_size_ * element_bytes) / 64 * 64);
 }
 
-HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
-                                     const at::Tensor& targets, double seed) const {
-  const at::Tensor x_ND = hidden.flatten(0, -2);
-  const at::Tensor targets_N = targets.flatten().contiguous();
-  HeadGradient out{0, count_targets(targets_N, vocab_size_), at::empty_like(hidden)};
-  const auto [normed_ND, rstd_N] = kernels::rms_norm(x_ND, weights[kNorm].value, epsilon_);
-  const at::Tensor dnormed_ND = at::empty_like(normed_ND);
-
-  const int64_t rows = x_ND.size(0);
-  const int64_t chunk = chunk_tokens(static_cast<int64_t>(x_ND.element_size()));
+// Over chunks of tokens. dhidden: of `normed`, [N, D].
+HeadGradient Head::walk_backward(const Bound& head, const at::Tensor& normed_ND,
+                                 const at::Tensor& targets_N, double seed) const {
+  HeadGradient out{0, count_targets(targets_N, vocab_size_), at::empty_like(normed_ND)};
+  const int64_t rows = normed_ND.size(0);
+  const int64_t chunk = chunk_tokens(static_cast<int64_t>(normed_ND.element_size()));
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
     const at::Tensor normed = normed_ND.narrow(0, first, count);
-    const at::Tensor logits = product(normed, weights[kHead].value.t());
+    const at::Tensor logits = product(normed, head.value.t());
     out.loss_sum +=
         sum_of(kernels::cross_entropy_backward_(logits, targets_N.narrow(0, first, count), seed));
-    accumulate_product(for_chunk(weights[kHead], first == 0), logits, normed);
-    product_out(dnormed_ND.narrow(0, first, count), logits, weights[kHead].value);
+    accumulate_product(for_chunk(head, first == 0), logits, normed);
+    product_out(out.dhidden.narrow(0, first, count), logits, head.value);
   }
+  return out;
+}
+
+HeadLoss Head::walk(const Bound& head, const at::Tensor& normed_ND,
+                    const at::Tensor& targets_N) const {
+  HeadLoss out{0, count_targets(targets_N, vocab_size_)};
+  const int64_t chunk = chunk_tokens(static_cast<int64_t>(normed_ND.element_size()));
+  for (int64_t first = 0; first < normed_ND.size(0); first += chunk) {
+    const int64_t count = std::min(chunk, normed_ND.size(0) - first);
+    const at::Tensor logits = product(normed_ND.narrow(0, first, count), head.value.t());
+    out.loss_sum += sum_of(kernels::cross_entropy(logits, targets_N.narrow(0, first, count)));
+  }
+  return out;
+}
+
+HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
+                                     const at::Tensor& targets, double seed) const {
+  const at::Tensor x_ND = hidden.flatten(0, -2);
+  const auto [normed_ND, rstd_N] = kernels::rms_norm(x_ND, weights[kNorm].value, epsilon_);
+  HeadGradient out = walk_backward(weights[kHead], normed_ND, targets.flatten().contiguous(), seed);
+  const at::Tensor dnormed_ND = std::exchange(out.dhidden, at::empty_like(hidden));
   accumulate(weights[kNorm],
              kernels::rms_norm_backward_out(out.dhidden.flatten(0, -2), dnormed_ND, x_ND, rstd_N,
                                             weights[kNorm].value, {}));
   return out;
 }
 
+HeadGradient Head::predicted_loss_and_backward(Bindings weights, const at::Tensor& normed,
+                                               const at::Tensor& targets, double seed) const {
+  const Bound& head = weights[kHead];
+  HeadGradient out = walk_backward({head.value, head.grad, /*overwrite=*/false},
+                                   normed.flatten(0, -2), targets.flatten().contiguous(), seed);
+  out.dhidden = out.dhidden.view_as(normed);
+  return out;
+}
+
 HeadLoss Head::loss(Bindings weights, const at::Tensor& hidden, const at::Tensor& targets) const {
   const at::Tensor x_ND = hidden.flatten(0, -2);
-  const at::Tensor targets_N = targets.flatten().contiguous();
-  HeadLoss out{0, count_targets(targets_N, vocab_size_)};
-  const at::Tensor normed_ND = kernels::rms_norm(x_ND, weights[kNorm].value, epsilon_).y_ND;
-  const int64_t chunk = chunk_tokens(static_cast<int64_t>(x_ND.element_size()));
-  for (int64_t first = 0; first < x_ND.size(0); first += chunk) {
-    const int64_t count = std::min(chunk, x_ND.size(0) - first);
-    const at::Tensor logits = product(normed_ND.narrow(0, first, count), weights[kHead].value.t());
-    out.loss_sum += sum_of(kernels::cross_entropy(logits, targets_N.narrow(0, first, count)));
-  }
-  return out;
+  return walk(weights[kHead], kernels::rms_norm(x_ND, weights[kNorm].value, epsilon_).y_ND,
+              targets.flatten().contiguous());
+}
+
+HeadLoss Head::predicted_loss(Bindings weights, const at::Tensor& normed,
+                              const at::Tensor& targets) const {
+  return walk(weights[kHead], normed.flatten(0, -2), targets.flatten().contiguous());
 }
 
 at::Tensor Head::logits(Bindings weights, const at::Tensor& hidden) const {

@@ -38,6 +38,12 @@ class Head final {
   /// of hidden. Throws: InvalidArgument for a target outside the vocabulary.
   HeadGradient loss_and_backward(Bindings weights, const at::Tensor& hidden,
                                  const at::Tensor& targets, double seed) const;
+  /// The same without the norm: of what PredictionLayer normed with its own. Adds to the head's
+  /// gradient whatever `overwrite` says, since the main loss has written it.
+  HeadGradient predicted_loss_and_backward(Bindings weights, const at::Tensor& normed,
+                                           const at::Tensor& targets, double seed) const;
+  HeadLoss predicted_loss(Bindings weights, const at::Tensor& normed,
+                          const at::Tensor& targets) const;
   HeadLoss loss(Bindings weights, const at::Tensor& hidden, const at::Tensor& targets) const;
   /// [..., V]
   at::Tensor logits(Bindings weights, const at::Tensor& hidden) const;
@@ -46,6 +52,10 @@ class Head final {
   [[nodiscard]] int64_t chunk_tokens(int64_t element_bytes) const;
 
  private:
+  HeadGradient walk_backward(const Bound& head, const at::Tensor& normed_ND,
+                             const at::Tensor& targets_N, double seed) const;
+  HeadLoss walk(const Bound& head, const at::Tensor& normed_ND, const at::Tensor& targets_N) const;
+
   double epsilon_;
   int64_t vocab_size_;
 };

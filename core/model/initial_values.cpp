@@ -80,8 +80,8 @@ void fill_block(uint64_t key, uint64_t first_pair, float deviation, float* even,
 
 void fill_initial_values(const ParameterSpec& parameter, double standard_deviation, uint64_t seed,
                          int64_t begin, std::span<float> out) {
-  if (parameter.init == Init::Ones) {
-    std::fill(out.begin(), out.end(), 1.0f);
+  if (parameter.init != Init::Normal) {
+    std::fill(out.begin(), out.end(), parameter.init == Init::Ones ? 1.0f : 0.0f);
     return;
   }
   const uint64_t key = XXH64(parameter.name.data(), parameter.name.size(), seed);

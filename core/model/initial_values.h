@@ -16,7 +16,7 @@
 namespace ciuic::core {
 
 /// Writes elements [begin, begin + out.size()) of `parameter`, counted in row-major order.
-/// Init::Normal: mean 0 and `standard_deviation` (config.initializer_range); Init::Ones: 1.
+/// Init::Normal: mean 0 and `standard_deviation` (config.initializer_range); Init::Ones: 1; Init::Zeros: 0.
 void fill_initial_values(const ParameterSpec& parameter, double standard_deviation, uint64_t seed,
                          int64_t begin, std::span<float> out);
 

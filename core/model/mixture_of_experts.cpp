@@ -50,13 +50,13 @@ int64_t MixtureOfExperts::row_multiple(at::ScalarType dtype) {
 }
 
 at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
-                                     const at::Tensor& residual_ND, const at::Tensor& bias_E,
-                                     const at::Tensor& loads_E, MixtureTape* tape) const {
-  Routing routing = router_forward(rule_, weights[0], x_ND, bias_E);
+                                     const at::Tensor& residual_ND, const RouterPass& pass,
+                                     MixtureTape* tape) const {
+  Routing routing = router_forward(rule_, weights[0], x_ND, pass);
   ExpertPlan plan =
       plan_experts(routing.experts_NK, rule_.num_experts, row_multiple(x_ND.scalar_type()));
-  if (loads_E.defined()) {
-    count_loads(loads_E, plan);
+  if (pass.loads_E.defined()) {
+    count_loads(pass.loads_E, plan);
   }
 
   const at::Tensor x_RD = kernels::gather_rows(x_ND, plan.token_of_row_R);
@@ -91,7 +91,7 @@ at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
 // da . a, and w goes into a for the gradient of `down` and into da for the rest. So no output of an
 // expert is kept from the forward.
 at::Tensor MixtureOfExperts::backward(Bindings weights, const at::Tensor& dy_ND,
-                                      MixtureTape& tape) const {
+                                      const Objective& objective, MixtureTape& tape) const {
   MixtureTape saved = std::exchange(tape, {});
   const ExpertPlan& plan = saved.plan;
   const at::Tensor& gate_up_RI = saved.gate_up_RI;
@@ -128,7 +128,7 @@ at::Tensor MixtureOfExperts::backward(Bindings weights, const at::Tensor& dy_ND,
                                  : at::zeros_like(dy_ND);
   kernels::combine_rows_(dx_ND, x_RD, plan.row_of_choice_NK, at::Tensor());
   const at::Tensor dweights_NK = kernels::rows_to_choices(dweights_R, plan.row_of_choice_NK);
-  router_backward_(rule_, weights[0], saved.x_ND, saved.routing, dweights_NK, dx_ND);
+  router_backward_(rule_, weights[0], saved.x_ND, saved.routing, objective, dweights_NK, dx_ND);
   return dx_ND;
 }
 

@@ -27,6 +27,14 @@ struct MixtureTape {
   ExpertPlan plan;
   at::Tensor gate_up_RI;  // [R, 2I]
   SwigluTape shared;
+
+  /// Keeps what `restore` cannot give back.
+  void shrink() {
+    x_ND.reset();
+    shared.x_ND.reset();
+  }
+  /// `x`: what forward was given.
+  void restore(const at::Tensor& x) { x_ND = shared.x_ND = x; }
 };
 
 class MixtureOfExperts final {
@@ -34,13 +42,13 @@ class MixtureOfExperts final {
   explicit MixtureOfExperts(const ModelConfig& config);
 
   /// `weights`: gate, then gate_proj, up_proj, down_proj of each expert, then of the shared experts
-  /// (if any). `loads`: int64 [E] on the CPU, to which this call's token counts are added;
-  /// undefined: not counted.
+  /// (if any).
   at::Tensor forward(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
-                     const at::Tensor& bias_E, const at::Tensor& loads_E, MixtureTape* tape) const;
+                     const RouterPass& pass, MixtureTape* tape) const;
   /// Returns dx (the residual's gradient is dy itself). Experts without tokens get zeros where
   /// views must be written.
-  at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, MixtureTape& tape) const;
+  at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, const Objective& objective,
+                      MixtureTape& tape) const;
 
   /// Rows that each expert's group is rounded up to. 32 in bf16: a new row count costs oneDNN a
   /// compilation.

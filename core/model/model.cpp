@@ -63,10 +63,12 @@ Model::Model(ModelConfig config, at::ScalarType activation, at::Device device)
       parameters_(parameter_specs(config_)),
       unit_ranges_(ranges_by_unit(parameters_, num_units())),
       head_(config_),
-      rotary_(config_.qk_rope_head_dim, config_.rope_theta, kernels::accumulate_dtype(activation),
-              device) {
+      rotary_(config_, kernels::accumulate_dtype(activation), device) {
   for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
     layers_.emplace_back(config_, layer);
+  }
+  for (int64_t layer = config_.num_hidden_layers; layer < config_.num_layers(); ++layer) {
+    predictions_.emplace_back(config_, layer);
   }
   const std::vector<int64_t> shape = {config_.num_moe_layers(), config_.n_routed_experts};
   expert_bias_ = at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device));
@@ -103,28 +105,49 @@ void Model::embed_backward(Bindings unit, const at::Tensor& tokens_BT,
 }
 
 at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
-                          LayerTape* tape, Mode mode) {
+                          const Pass& pass, LayerTape* tape) {
   const c10::InferenceMode no_tape;
   check_bindings(unit, bindings);
   const int64_t layer = unit - 1;
-  const DecoderLayer& block = layers_.at(layer);
-  at::Tensor bias;
-  at::Tensor loads;
-  if (block.is_mixture()) {
-    const int64_t mixture = layer - config_.first_k_dense_replace;
-    bias = expert_bias_.select(0, mixture);
-    loads = mode == Mode::Train ? expert_loads_.select(0, mixture) : at::Tensor();
-  }
-  return block.forward(bindings, hidden_BTD, rotary_for(hidden_BTD.size(1)), bias, loads, tape);
+  return layers_.at(layer).forward(bindings, hidden_BTD,
+                                   {pass.rows, rotary_for(pass.rows.num_positions())},
+                                   router_pass(layer, pass, /*counts=*/true), pass.recompute, tape);
 }
 
 at::Tensor Model::backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
-                           LayerTape& tape) {
+                           const Pass& pass, LayerTape& tape) {
   const c10::InferenceMode no_tape;
   check_bindings(unit, bindings);
   TORCH_CHECK(!tape.is_empty(), "Model::backward: the tape of unit ", unit, " is empty");
-  return layers_.at(unit - 1).backward(bindings, dhidden_BTD, rotary_for(dhidden_BTD.size(1)),
-                                       tape);
+  const int64_t layer = unit - 1;
+  return layers_.at(layer).backward(bindings, dhidden_BTD,
+                                    {pass.rows, rotary_for(pass.rows.num_positions())},
+                                    router_pass(layer, pass, /*counts=*/false), tape);
+}
+
+PredictionLayer::Output Model::predict(int64_t depth, Bindings bindings,
+                                       const at::Tensor& embedded_BTD, const at::Tensor& hidden_BTD,
+                                       const Pass& pass, PredictionTape* tape) {
+  const c10::InferenceMode no_tape;
+  check_bindings(depth_unit(depth), bindings);
+  const int64_t layer = config_.num_hidden_layers + depth - 1;
+  return predictions_.at(depth - 1).forward(
+      bindings, embedded_BTD, hidden_BTD, {pass.rows, rotary_for(pass.rows.num_positions())},
+      router_pass(layer, pass, /*counts=*/true), pass.recompute, tape);
+}
+
+PredictionLayer::Gradient Model::predict_backward(int64_t depth, Bindings bindings,
+                                                  const at::Tensor& dnormed_BTD,
+                                                  const at::Tensor& dhidden_BTD, const Pass& pass,
+                                                  PredictionTape& tape) {
+  const c10::InferenceMode no_tape;
+  check_bindings(depth_unit(depth), bindings);
+  TORCH_CHECK(!tape.layer.is_empty(), "Model::predict_backward: the tape of depth ", depth,
+              " is empty");
+  const int64_t layer = config_.num_hidden_layers + depth - 1;
+  return predictions_.at(depth - 1).backward(bindings, dnormed_BTD, dhidden_BTD,
+                                             {pass.rows, rotary_for(pass.rows.num_positions())},
+                                             router_pass(layer, pass, /*counts=*/false), tape);
 }
 
 HeadGradient Model::head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD,
@@ -132,6 +155,20 @@ HeadGradient Model::head_loss_and_backward(Bindings unit, const at::Tensor& hidd
   const c10::InferenceMode no_tape;
   check_bindings(head_unit(), unit);
   return head_.loss_and_backward(unit, hidden_BTD, targets_BT, seed);
+}
+
+HeadGradient Model::predicted_loss_and_backward(Bindings unit, const at::Tensor& normed_BTD,
+                                                const at::Tensor& targets_BT, double seed) {
+  const c10::InferenceMode no_tape;
+  check_bindings(head_unit(), unit);
+  return head_.predicted_loss_and_backward(unit, normed_BTD, targets_BT, seed);
+}
+
+HeadLoss Model::predicted_loss(Bindings unit, const at::Tensor& normed_BTD,
+                               const at::Tensor& targets_BT) {
+  const c10::InferenceMode no_tape;
+  check_bindings(head_unit(), unit);
+  return head_.predicted_loss(unit, normed_BTD, targets_BT);
 }
 
 HeadLoss Model::head_loss(Bindings unit, const at::Tensor& hidden_BTD,
@@ -154,6 +191,9 @@ void Model::reset_expert_loads() {
 
 void Model::update_expert_bias(const at::Tensor& loads_ME, double rate) {
   const c10::InferenceMode no_tape;
+  if (!config_.has_correction_bias()) {
+    return;
+  }
   const at::Tensor loads = loads_ME.to(at::kDouble);
   const at::Tensor direction = loads.mean({1}, /*keepdim=*/true).sub(loads).sign();
   expert_bias_.add_(direction.to(device_, at::kFloat), rate);
@@ -183,7 +223,22 @@ void Model::check_bindings(int64_t unit, Bindings bindings) const {
   }
 }
 
-Rotary& Model::rotary_for(int64_t num_positions) {
+RouterPass Model::router_pass(int64_t layer, const Pass& pass, bool counts) {
+  RouterPass router;
+  if (config_.is_moe_layer(layer)) {
+    const int64_t mixture = config_.mixture_of_layer(layer);
+    router.bias_E = expert_bias_.select(0, mixture);
+    router.num_sequences = pass.rows.count;
+    router.objective = pass.objective;
+    if (pass.mode == Mode::Train) {
+      router.terms = &terms_;
+      router.loads_E = counts ? expert_loads_.select(0, mixture) : at::Tensor();
+    }
+  }
+  return router;
+}
+
+const Rotary& Model::rotary_for(int64_t num_positions) {
   if (num_positions > config_.max_position_embeddings) {
     throw Error(CIUIC_INVALID,
                 "model: a sequence of " + std::to_string(num_positions) +

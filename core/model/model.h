@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// A DeepSeek-V3 model as a row of units with explicit forward and backward.
+// A DeepSeek-V2 or V3 model as a row of units with explicit forward and backward.
 //
 // The trainer walks the units: bind, forward, drop; then in reverse bind, backward, reduce, drop.
 // Parameters arrive with each call (gradient.h), what backward needs waits in a tape that the
 // caller keeps, and there is no autograd: every call runs under c10::InferenceMode, which the
 // functions here switch on themselves.
 //
-//   unit 0       embed            -> hidden [B, T, D]
-//   unit 1..L    forward/backward    hidden -> hidden
-//   unit L+1     head_loss*          hidden -> loss (final norm, head, cross entropy;
-//                                    never all logits at once)
+//   unit 0          embed             -> hidden [B, T, D]
+//   unit 1..L       forward/backward     hidden -> hidden
+//   unit L+1..L+D   predict*             hidden, embedding further on -> hidden (multi-token
+//                                        prediction)
+//   unit L+D+1      head_loss*           hidden -> loss (final norm, head, cross entropy;
+//                                        never all logits at once)
 //
-// Numerics follow transformers' DeepseekV3ForCausalLM; see docs/numerics.md.
+// Numerics follow transformers' DeepseekV2ForCausalLM and DeepseekV3ForCausalLM; see
+// docs/numerics.md.
 // Threads: one call at a time per model. Same inputs and thread count give the same bits.
 
 #include <cstdint>
@@ -30,13 +33,25 @@
 #include "core/model/gradient.h"
 #include "core/model/head.h"
 #include "core/model/model_config.h"
+#include "core/model/objective.h"
 #include "core/model/parameter_specs.h"
+#include "core/model/prediction_layer.h"
 #include "core/model/rotary.h"
+#include "core/model/rows.h"
 
 namespace ciuic::core {
 
-/// Whether a forward counts the loads of the experts (Train) or leaves them alone (Evaluate).
+/// Whether a forward counts the loads of the experts and the terms of the router (Train) or leaves
+/// them alone (Evaluate).
 enum class Mode { Train, Evaluate };
+
+/// What all units share while one micro-batch passes through them.
+struct Pass {
+  Rows rows;
+  Mode mode = Mode::Evaluate;
+  Objective objective;
+  Recompute recompute = Recompute::None;
+};
 
 class Model final {
  public:
@@ -47,8 +62,12 @@ class Model final {
   ~Model();
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
-  [[nodiscard]] int64_t num_units() const { return config_.num_hidden_layers + 2; }
-  [[nodiscard]] int64_t head_unit() const { return config_.num_hidden_layers + 1; }
+  [[nodiscard]] int64_t num_units() const { return config_.num_layers() + 2; }
+  [[nodiscard]] int64_t last_layer_unit() const { return config_.num_hidden_layers; }
+  [[nodiscard]] int64_t num_depths() const { return config_.num_nextn_predict_layers; }
+  /// depth: from 1.
+  [[nodiscard]] int64_t depth_unit(int64_t depth) const { return last_layer_unit() + depth; }
+  [[nodiscard]] int64_t head_unit() const { return config_.num_layers() + 1; }
   [[nodiscard]] std::span<const ParameterSpec> parameters() const { return parameters_; }
   [[nodiscard]] std::span<const ParameterSpec> unit_parameters(int64_t unit) const;
 
@@ -59,17 +78,32 @@ class Model final {
   void embed_backward(Bindings unit, const at::Tensor& tokens_BT, const at::Tensor& dhidden_BTD);
 
   /// Units 1..L. `tape` keeps what backward needs; nullptr when there will be none.
-  at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD, LayerTape* tape,
-                     Mode mode);
+  at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
+                     const Pass& pass, LayerTape* tape);
   /// Returns the gradient of the unit's input, accumulates those of its parameters and empties the
   /// tape on the way.
   at::Tensor backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
-                      LayerTape& tape);
+                      const Pass& pass, LayerTape& tape);
 
-  /// Unit L+1. targets: int64 [B, T], kIgnoredTarget for positions without one. `seed` is
+  /// Units L+1..L+D, by depth. `embedded`: of the tokens `depth` places further on (shifted()).
+  PredictionLayer::Output predict(int64_t depth, Bindings bindings, const at::Tensor& embedded_BTD,
+                                  const at::Tensor& hidden_BTD, const Pass& pass,
+                                  PredictionTape* tape);
+  PredictionLayer::Gradient predict_backward(int64_t depth, Bindings bindings,
+                                             const at::Tensor& dnormed_BTD,
+                                             const at::Tensor& dhidden_BTD, const Pass& pass,
+                                             PredictionTape& tape);
+
+  /// The last unit. targets: int64 [B, T], kIgnoredTarget for positions without one. `seed` is
   /// d(objective)/d(loss of one token), for example loss_scale / tokens_in_global_batch.
   HeadGradient head_loss_and_backward(Bindings unit, const at::Tensor& hidden_BTD,
                                       const at::Tensor& targets_BT, double seed);
+  /// The same on what PredictionLayer normed; adds to the head's gradient, so that
+  /// head_loss_and_backward comes first.
+  HeadGradient predicted_loss_and_backward(Bindings unit, const at::Tensor& normed_BTD,
+                                           const at::Tensor& targets_BT, double seed);
+  HeadLoss predicted_loss(Bindings unit, const at::Tensor& normed_BTD,
+                          const at::Tensor& targets_BT);
   HeadLoss head_loss(Bindings unit, const at::Tensor& hidden_BTD, const at::Tensor& targets_BT);
   /// [B, T, V] in the activation dtype. Pass a slice of hidden for the last position only.
   at::Tensor head_logits(Bindings unit, const at::Tensor& hidden_BTD);
@@ -79,8 +113,10 @@ class Model final {
   /// update_expert_bias.
   [[nodiscard]] at::Tensor expert_loads() const { return expert_loads_; }
   void reset_expert_loads();
+  /// What Mode::Train forwards added to the objective since the last call.
+  RouterTerms take_router_terms() { return std::exchange(terms_, {}); }
   /// b += rate * sign(mean(load) - load), once per optimizer step, with loads summed over all
-  /// ranks. Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2.
+  /// ranks; nothing where routing has no bias. Source: DeepSeek-V3, arXiv:2412.19437, section 2.1.2.
   void update_expert_bias(const at::Tensor& loads_ME, double rate);
 
   /// The router biases by their names in a file, f32 [E] each: views, so a load copies into them.
@@ -88,7 +124,9 @@ class Model final {
 
  private:
   void check_bindings(int64_t unit, Bindings bindings) const;
-  Rotary& rotary_for(int64_t num_positions);
+  const Rotary& rotary_for(int64_t num_positions);
+  /// Of layer `layer`; `counts`: loads and terms.
+  RouterPass router_pass(int64_t layer, const Pass& pass, bool counts);
 
   ModelConfig config_;
   at::ScalarType activation_;
@@ -96,10 +134,12 @@ class Model final {
   std::vector<ParameterSpec> parameters_;
   std::vector<std::pair<int64_t, int64_t>> unit_ranges_;  // [first, last) into parameters_
   std::vector<DecoderLayer> layers_;
+  std::vector<PredictionLayer> predictions_;
   Head head_;
   Rotary rotary_;
   at::Tensor expert_bias_;   // f32 [num_moe_layers, E], on the device
   at::Tensor expert_loads_;  // int64 [num_moe_layers, E], on the CPU
+  RouterTerms terms_;
 };
 
 }  // namespace ciuic::core

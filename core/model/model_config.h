@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// The shape of a DeepSeek-V3 model, field for field as Hugging Face's config.json names it.
+// The shape of a DeepSeek-V2 or V3 model, field for field as Hugging Face's config.json names it.
 //
 // One table (ModelConfig::fields) drives reading, writing and overriding, so the TOML `[model]`
 // table takes every field by name. Reading is tolerant (both spellings of the rotary fields,
 // bookkeeping ignored); `problems` is strict and names every request that this version cannot
 // honour. No LibTorch: the launcher links this too.
 //
-// Source: transformers, DeepseekV3Config; DeepSeek-V3 technical report, arXiv:2412.19437,
-// section 4.2.
+// Sources: transformers, DeepseekV2Config and DeepseekV3Config; DeepSeek-V2, arXiv:2405.04434, and
+// DeepSeek-V3, arXiv:2412.19437, section 4.2.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,10 +22,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/model/rope_parameters.h"
+
 namespace ciuic::core {
 
 /// Defaults are those of transformers' DeepseekV3Config, which apply to fields that a file leaves
-/// out.
+/// out (`defaults_of` has those of V2).
 struct ModelConfig {
   std::string model_type = "deepseek_v3";
 
@@ -71,25 +74,28 @@ struct ModelConfig {
   std::optional<int64_t> bos_token_id = 0;
   std::optional<int64_t> eos_token_id = 1;
   std::optional<int64_t> pad_token_id;
+  RopeParameters rope_parameters;
+  /// Ours: "transformers" stretches positions whenever `rope_parameters` says so, "deepseek" (as
+  /// DeepSeek's own inference code) only in models for sequences longer than the original ones.
+  std::string rope_rule = "transformers";
   std::string dtype = "float32";
   bool use_cache = true;
 
-  /// Not a field of its own in a file: `rope_scaling` and `rope_parameters` are folded into it.
-  /// Only "default" runs.
-  std::string rope_type = "default";
-  /// config.json held a `quantization_config`: its weights are not plain numbers.
-  bool is_quantized = false;
+  /// config.json's `quantization_config`: how the weights are stored, which is the checkpoint
+  /// plugin's business. Null: as plain numbers.
+  nlohmann::json quantization;
   /// Keys of config.json that are neither fields nor known bookkeeping, sorted.
   std::vector<std::string> unknown_fields;
 
   /// One Hugging Face field: where it lives and what it means.
   struct Field {
     using Member = std::variant<int64_t ModelConfig::*, double ModelConfig::*, bool ModelConfig::*,
-                                std::string ModelConfig::*, std::optional<int64_t> ModelConfig::*>;
+                                std::string ModelConfig::*, std::optional<int64_t> ModelConfig::*,
+                                RopeParameters ModelConfig::*>;
     std::string_view name;
     Member member;
     std::string_view doc;
-    /// "integer", "number", "boolean", "string" or "integer or null".
+    /// "integer", "number", "boolean", "string", "integer or null" or "table or null".
     [[nodiscard]] std::string_view type_name() const;
   };
 
@@ -107,16 +113,30 @@ struct ModelConfig {
 
   // Derived sizes, under the names of the formulas.
   [[nodiscard]] int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
-  [[nodiscard]] bool is_moe_layer(int64_t layer) const { return layer >= first_k_dense_replace; }
-  [[nodiscard]] int64_t num_moe_layers() const {
-    return num_hidden_layers > first_k_dense_replace ? num_hidden_layers - first_k_dense_replace
-                                                     : 0;
+  /// Of all layers, those for multi-token prediction (from num_hidden_layers on) included.
+  [[nodiscard]] bool is_moe_layer(int64_t layer) const {
+    return layer >= num_hidden_layers ||
+           (layer >= first_k_dense_replace && layer % std::max<int64_t>(moe_layer_freq, 1) == 0);
   }
+  [[nodiscard]] int64_t num_layers() const { return num_hidden_layers + num_nextn_predict_layers; }
+  [[nodiscard]] int64_t num_moe_layers() const;
+  /// The mixture's number among mixtures, which is its row in expert_loads().
+  [[nodiscard]] int64_t mixture_of_layer(int64_t layer) const;
+  [[nodiscard]] bool is_v2() const { return model_type == "deepseek_v2"; }
+  /// A correction bias steers the choice of experts: what aux-loss-free balancing moves.
+  [[nodiscard]] bool has_correction_bias() const { return topk_method == "noaux_tc"; }
+  /// `rope_parameters` as they apply, by `rope_rule`.
+  [[nodiscard]] RopeParameters applied_rope() const;
+  /// Factor on scores before the softmax. Source: DeepSeek-V2, section 3.1.4; training code.
+  [[nodiscard]] double softmax_scale() const;
   /// Width of the shared experts, which run as one dense SwiGLU.
   [[nodiscard]] int64_t shared_intermediate_size() const {
     return n_shared_experts * moe_intermediate_size;
   }
 };
+
+/// The defaults of a model type ("deepseek_v2", "deepseek_v3"), which differ.
+ModelConfig defaults_of(std::string_view model_type);
 
 /// Reads a parsed config.json. `origin` names the file in messages.
 /// Throws: InvalidConfig, with all wrong types at once.

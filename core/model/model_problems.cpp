@@ -34,36 +34,68 @@ std::string text(const std::string& value) { return '"' + value + '"'; }
 
 void check_supported(const ModelConfig& c, Problems& p) {
   constexpr std::string_view kOnly = "not supported in this version, use the expected value";
-  p.require(c.model_type == "deepseek_v3", "model_type", text(c.model_type), "\"deepseek_v3\"",
-            "other architectures are not supported in this version");
-  p.require(c.q_lora_rank.has_value(), "q_lora_rank", "null", "an integer",
-            "a full-rank q_proj is not supported in this version, give the query latent a width");
-  p.require(c.topk_method == "noaux_tc", "topk_method", text(c.topk_method), "\"noaux_tc\"", kOnly);
-  p.require(c.scoring_func == "sigmoid", "scoring_func", text(c.scoring_func), "\"sigmoid\"",
-            kOnly);
-  p.require(!c.tie_word_embeddings, "tie_word_embeddings", "true", "false", kOnly);
-  p.require(!c.attention_bias, "attention_bias", "true", "false", kOnly);
+  p.require(c.model_type == "deepseek_v2" || c.model_type == "deepseek_v3", "model_type",
+            text(c.model_type), "\"deepseek_v2\" or \"deepseek_v3\"",
+            "other architectures are not supported");
   p.require(c.attention_dropout == 0, "attention_dropout", text(c.attention_dropout), "0", kOnly);
-  p.require(c.rope_type == "default", "rope_scaling", "type " + text(c.rope_type),
-            "null or type \"default\"", "scaled rotary angles are not supported in this version");
-  p.require(c.rope_interleave, "rope_interleave", "false", "true",
-            "half-split rotary weights are not supported in this version, convert them to adjacent "
-            "pairs");
-  p.require(c.moe_layer_freq == 1, "moe_layer_freq", text(c.moe_layer_freq), "1", kOnly);
-  p.require(c.num_nextn_predict_layers == 0, "num_nextn_predict_layers",
-            text(c.num_nextn_predict_layers), "0",
-            "multi-token prediction is not supported in this version");
   p.require(c.hidden_act == "silu", "hidden_act", text(c.hidden_act), "\"silu\"", kOnly);
-  p.require(
-      !c.is_quantized, "quantization_config", "a table", "none",
-      "quantised weights are not supported in this version, export the model in bf16 or fp32");
+  p.require(c.rope_interleave || !c.is_v2(), "rope_interleave", "false", "true",
+            "the rotary pairs of a deepseek_v2 model are adjacent elements");
+  p.require(!c.is_v2() || c.num_nextn_predict_layers == 0, "num_nextn_predict_layers",
+            text(c.num_nextn_predict_layers), "0",
+            "deepseek_v2 has no multi-token prediction, use deepseek_v3");
+}
+
+/// V2 and V3 differ in their routers; mixtures of the two are nobody's model.
+void check_router(const ModelConfig& c, Problems& p) {
+  if (c.is_v2()) {
+    p.require(c.scoring_func == "softmax", "scoring_func", text(c.scoring_func), "\"softmax\"",
+              "the router of deepseek_v2");
+    p.require(c.topk_method == "greedy" || c.topk_method == "group_limited_greedy", "topk_method",
+              text(c.topk_method), "\"greedy\" or \"group_limited_greedy\"",
+              "the routers of deepseek_v2");
+    p.require(!c.norm_topk_prob || c.routed_scaling_factor == 1, "norm_topk_prob", "true", "false",
+              "whether weights that are divided by their sum are also scaled differs between "
+              "implementations of deepseek_v2; with routed_scaling_factor = 1 they agree");
+  } else {
+    p.require(c.scoring_func == "sigmoid", "scoring_func", text(c.scoring_func), "\"sigmoid\"",
+              "the router of deepseek_v3");
+    p.require(c.topk_method == "noaux_tc", "topk_method", text(c.topk_method), "\"noaux_tc\"",
+              "the router of deepseek_v3");
+  }
+}
+
+void check_rope(const ModelConfig& c, Problems& p) {
+  const RopeParameters& rope = c.rope_parameters;
+  p.require(rope.rope_type == "default" || rope.is_yarn(), "rope_parameters.rope_type",
+            text(rope.rope_type), "\"default\" or \"yarn\"",
+            "other scalings of rotary angles are not supported");
+  p.require(c.rope_rule == "transformers" || c.rope_rule == "deepseek", "rope_rule",
+            text(c.rope_rule), "\"transformers\" or \"deepseek\"", "transformers is usual");
+  p.require(c.rope_theta > 0, "rope_theta", text(c.rope_theta), "a positive number",
+            "10000 is usual");
+  if (!rope.is_yarn()) {
+    return;
+  }
+  p.require(c.rope_theta > 1, "rope_theta", text(c.rope_theta), "more than 1 with yarn",
+            "10000 is usual");
+  p.require(rope.factor >= 1, "rope_parameters.factor", text(rope.factor), "1 or more",
+            "DeepSeek's is 40");
+  const int64_t original = rope.original_max_position_embeddings.value_or(1);
+  p.require(original > 0, "rope_parameters.original_max_position_embeddings", text(original),
+            "a positive integer", "DeepSeek's is 4096");
+  p.require(rope.beta_slow > 0 && rope.beta_fast > rope.beta_slow, "rope_parameters.beta_fast",
+            text(rope.beta_fast),
+            "more than beta_slow (" + text(rope.beta_slow) + "), which is positive",
+            "32 and 1 are usual");
 }
 
 /// Before anything is counted or allocated: a model that no machine holds is a typing error.
 void check_total(const ModelConfig& c, Problems& p) {
   constexpr double kMostTensors = 1e7;
   constexpr double kMostParameters = 1e14;
-  const auto layers = static_cast<double>(c.num_hidden_layers);
+  const auto layers =
+      static_cast<double>(c.num_hidden_layers) + static_cast<double>(c.num_nextn_predict_layers);
   const double experts = layers * static_cast<double>(c.n_routed_experts);
   p.require(experts <= kMostTensors && layers <= kMostTensors / 100, "num_hidden_layers",
             text(c.num_hidden_layers), "at most 100000, and at most 10000000 experts in all layers",
@@ -90,6 +122,7 @@ void check_sizes(const ModelConfig& c, Problems& p) {
       {"qk_nope_head_dim", c.qk_nope_head_dim},
       {"qk_rope_head_dim", c.qk_rope_head_dim},
       {"v_head_dim", c.v_head_dim},
+      {"moe_layer_freq", c.moe_layer_freq},
       {"moe_intermediate_size", c.moe_intermediate_size},
       {"n_routed_experts", c.n_routed_experts},
       {"num_experts_per_tok", c.num_experts_per_tok},
@@ -112,8 +145,9 @@ void check_sizes(const ModelConfig& c, Problems& p) {
             "latent attention has one key and value per head, make them equal");
   p.require(c.qk_rope_head_dim % 2 == 0, "qk_rope_head_dim", text(c.qk_rope_head_dim),
             "an even integer", "rotary positions turn pairs of elements");
-  p.require(c.rope_theta > 0, "rope_theta", text(c.rope_theta), "a positive number",
-            "10000 is usual");
+  p.require(c.num_nextn_predict_layers >= 0 && c.num_nextn_predict_layers <= 1024,
+            "num_nextn_predict_layers", text(c.num_nextn_predict_layers), "0 to 1024",
+            "0 turns multi-token prediction off, DeepSeek-V3 has 1");
   p.require(c.rms_norm_eps > 0, "rms_norm_eps", text(c.rms_norm_eps), "a positive number",
             "1e-6 is usual");
   p.require(c.initializer_range >= 0, "initializer_range", text(c.initializer_range), "0 or more",
@@ -131,11 +165,13 @@ void check_routing(const ModelConfig& c, Problems& p) {
   p.require(c.topk_group <= c.n_group, "topk_group", text(c.topk_group),
             "at most n_group (" + text(c.n_group) + ")",
             "a token cannot keep more groups than there are");
-  p.require(c.n_group == 1 || experts_per_group >= 2, "n_group", text(c.n_group),
+  p.require(c.n_group == 1 || experts_per_group >= 2 || c.is_v2(), "n_group", text(c.n_group),
             "at least 2 experts in a group (n_routed_experts / n_group is " +
                 text(experts_per_group) + ")",
             "a group is judged by its two best experts, use fewer groups");
-  const int64_t reachable = experts_per_group * std::min(c.topk_group, c.n_group);
+  const bool is_limited = c.topk_method != "greedy";
+  const int64_t reachable =
+      is_limited ? experts_per_group * std::min(c.topk_group, c.n_group) : c.n_routed_experts;
   p.require(c.num_experts_per_tok <= reachable, "num_experts_per_tok", text(c.num_experts_per_tok),
             "at most " + text(reachable) + ", the experts in topk_group groups",
             "choose fewer experts or keep more groups");
@@ -146,6 +182,8 @@ void check_routing(const ModelConfig& c, Problems& p) {
 std::vector<std::string> problems(const ModelConfig& config) {
   Problems list;
   check_supported(config, list);
+  check_router(config, list);
+  check_rope(config, list);
   check_sizes(config, list);
   check_routing(config, list);
   return list.take();

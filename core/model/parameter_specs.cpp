@@ -19,6 +19,17 @@ class SpecList {
   void matrix(const std::string& name, int64_t out, int64_t in, bool is_expert = false) {
     specs_.push_back({prefix_ + name + ".weight", {out, in}, unit_, is_expert, Init::Normal});
   }
+  void bias(const std::string& name, int64_t size) {
+    specs_.push_back({prefix_ + name + ".bias", {size}, unit_, false, Init::Zeros});
+  }
+  /// The parameter at `index` of the list under a second name.
+  void tied(const std::string& name, int64_t index) {
+    ParameterSpec spec = specs_[static_cast<size_t>(index)];
+    spec.name = prefix_ + name + ".weight";
+    spec.unit = unit_;
+    spec.tied_to = index;
+    specs_.push_back(std::move(spec));
+  }
   void norm(const std::string& name, int64_t size) {
     specs_.push_back({prefix_ + name + ".weight", {size}, unit_, false, Init::Ones});
   }
@@ -35,17 +46,27 @@ class SpecList {
   int64_t unit_ = 0;
 };
 
-// LatentAttention::forward reads exactly this order.
+// LatentAttention reads exactly this order (AttentionWeights).
 void add_attention(SpecList& list, const ModelConfig& c) {
-  const int64_t query_latent = c.q_lora_rank.value_or(0);
-  list.matrix("self_attn.q_a_proj", query_latent, c.hidden_size);
-  list.norm("self_attn.q_a_layernorm", query_latent);
-  list.matrix("self_attn.q_b_proj", c.num_attention_heads * c.qk_head_dim(), query_latent);
-  list.matrix("self_attn.kv_a_proj_with_mqa", c.kv_lora_rank + c.qk_rope_head_dim, c.hidden_size);
+  const int64_t query_width = c.num_attention_heads * c.qk_head_dim();
+  const auto projection = [&](const std::string& name, int64_t out, int64_t in) {
+    list.matrix("self_attn." + name, out, in);
+    if (c.attention_bias) {
+      list.bias("self_attn." + name, out);
+    }
+  };
+  if (c.q_lora_rank) {
+    projection("q_a_proj", *c.q_lora_rank, c.hidden_size);
+    list.norm("self_attn.q_a_layernorm", *c.q_lora_rank);
+    list.matrix("self_attn.q_b_proj", query_width, *c.q_lora_rank);
+  } else {
+    list.matrix("self_attn.q_proj", query_width, c.hidden_size);
+  }
+  projection("kv_a_proj_with_mqa", c.kv_lora_rank + c.qk_rope_head_dim, c.hidden_size);
   list.norm("self_attn.kv_a_layernorm", c.kv_lora_rank);
   list.matrix("self_attn.kv_b_proj", c.num_attention_heads * (c.qk_nope_head_dim + c.v_head_dim),
               c.kv_lora_rank);
-  list.matrix("self_attn.o_proj", c.hidden_size, c.num_attention_heads * c.v_head_dim);
+  projection("o_proj", c.hidden_size, c.num_attention_heads * c.v_head_dim);
 }
 
 // MixtureOfExperts::forward reads exactly this order.
@@ -60,6 +81,20 @@ void add_mixture(SpecList& list, const ModelConfig& c) {
   }
 }
 
+// DecoderLayer reads exactly this order.
+void add_layer(SpecList& list, const ModelConfig& c, int64_t layer) {
+  list.norm("input_layernorm", c.hidden_size);
+  add_attention(list, c);
+  list.norm("post_attention_layernorm", c.hidden_size);
+  if (c.is_moe_layer(layer)) {
+    add_mixture(list, c);
+  } else {
+    list.swiglu("mlp.", c.hidden_size, c.intermediate_size);
+  }
+}
+
+std::string layer_prefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
 }  // namespace
 
 int64_t ParameterSpec::num_elements() const {
@@ -70,30 +105,37 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& c) {
   SpecList list;
   list.at(0, "model.");
   list.matrix("embed_tokens", c.vocab_size, c.hidden_size);
-  for (int64_t layer = 0; layer < c.num_hidden_layers; ++layer) {
-    list.at(layer + 1, "model.layers." + std::to_string(layer) + ".");
-    list.norm("input_layernorm", c.hidden_size);
-    add_attention(list, c);
-    list.norm("post_attention_layernorm", c.hidden_size);
-    if (c.is_moe_layer(layer)) {
-      add_mixture(list, c);
-    } else {
-      list.swiglu("mlp.", c.hidden_size, c.intermediate_size);
+  for (int64_t layer = 0; layer < c.num_layers(); ++layer) {
+    list.at(layer + 1, layer_prefix(layer));
+    const bool predicts = layer >= c.num_hidden_layers;
+    if (predicts) {  // PredictionLayer reads exactly this order
+      list.norm("enorm", c.hidden_size);
+      list.norm("hnorm", c.hidden_size);
+      list.matrix("eh_proj", c.hidden_size, 2 * c.hidden_size);
+    }
+    add_layer(list, c, layer);
+    if (predicts) {
+      list.norm("shared_head.norm", c.hidden_size);
     }
   }
-  list.at(c.num_hidden_layers + 1, "");
+  list.at(c.num_layers() + 1, "");
   list.norm("model.norm", c.hidden_size);
-  list.matrix("lm_head", c.vocab_size, c.hidden_size);
+  if (c.tie_word_embeddings) {
+    list.tied("lm_head", 0);
+  } else {
+    list.matrix("lm_head", c.vocab_size, c.hidden_size);
+  }
   return list.take();
 }
 
 std::vector<BufferSpec> buffer_specs(const ModelConfig& c) {
   std::vector<BufferSpec> buffers;
-  for (int64_t layer = c.first_k_dense_replace; layer < c.num_hidden_layers; ++layer) {
-    buffers.push_back(
-        {"model.layers." + std::to_string(layer) + ".mlp.gate.e_score_correction_bias",
-         {c.n_routed_experts},
-         layer + 1});
+  for (int64_t layer = 0; c.has_correction_bias() && layer < c.num_layers(); ++layer) {
+    if (c.is_moe_layer(layer)) {
+      buffers.push_back({layer_prefix(layer) + "mlp.gate.e_score_correction_bias",
+                         {c.n_routed_experts},
+                         layer + 1});
+    }
   }
   return buffers;
 }
@@ -101,7 +143,7 @@ std::vector<BufferSpec> buffer_specs(const ModelConfig& c) {
 int64_t count_parameters(const ModelConfig& config) {
   int64_t count = 0;
   for (const ParameterSpec& spec : parameter_specs(config)) {
-    count += spec.num_elements();
+    count += spec.is_tied() ? 0 : spec.num_elements();
   }
   return count;
 }
@@ -110,11 +152,14 @@ int64_t count_active_parameters(const ModelConfig& c) {
   const int64_t per_expert = 3 * c.hidden_size * c.moe_intermediate_size;
   const int64_t idle =
       c.num_moe_layers() * (c.n_routed_experts - c.num_experts_per_tok) * per_expert;
-  return count_parameters(c) - idle - c.vocab_size * c.hidden_size;
+  // The head's matrix serves once more for each depth of prediction; tied, it is the embedding.
+  const int64_t heads = 1 + c.num_nextn_predict_layers;
+  const int64_t embeddings = c.tie_word_embeddings ? 1 : 2;
+  return count_parameters(c) - idle + (heads - embeddings) * c.vocab_size * c.hidden_size;
 }
 
 double flops_per_token(const ModelConfig& c, int64_t sequence_tokens) {
-  const int64_t attention = 3 * c.num_hidden_layers * sequence_tokens * c.num_attention_heads *
+  const int64_t attention = 3 * c.num_layers() * sequence_tokens * c.num_attention_heads *
                             (c.qk_head_dim() + c.v_head_dim);
   return static_cast<double>(6 * count_active_parameters(c) + attention);
 }

@@ -3,9 +3,9 @@
 
 // The trainable parameters of a model: names, shapes and the unit that each belongs to.
 //
-// A unit is what is bound, run and reduced at once: 0 is the embedding, 1..L are the layers, L+1 is
-// the final norm with the head. Names and shapes are those of Hugging Face's safetensors files
-// ([out, in], no biases). No LibTorch: estimates, checkpoints and the launcher use this too.
+// A unit is what is bound, run and reduced at once: 0 is the embedding, 1..L are the layers, L+1..L+D
+// those for multi-token prediction, the last is the final norm with the head. Names and shapes are
+// those of Hugging Face's safetensors files ([out, in]). No LibTorch: estimates, checkpoints and the launcher use this too.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace ciuic::core {
 
-enum class Init { Normal, Ones };
+enum class Init { Normal, Ones, Zeros };
 
 struct ParameterSpec {
   std::string name;
@@ -23,7 +23,10 @@ struct ParameterSpec {
   int64_t unit = 0;
   bool is_expert = false;
   Init init = Init::Normal;
+  /// Index of the parameter whose values and gradient this is; -1: its own. A file has it once.
+  int64_t tied_to = -1;
 
+  [[nodiscard]] bool is_tied() const { return tied_to >= 0; }
   [[nodiscard]] int64_t num_elements() const;
 };
 
@@ -33,6 +36,7 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config);
 
 /// State that is saved with the parameters but has no gradient:
 /// `model.layers.i.mlp.gate.e_score_correction_bias`, fp32 [n_routed_experts], zeros at the start.
+/// One for each mixture, in order; none where routing has no such bias (V2).
 struct BufferSpec {
   std::string name;
   std::vector<int64_t> shape;
@@ -40,11 +44,12 @@ struct BufferSpec {
 };
 std::vector<BufferSpec> buffer_specs(const ModelConfig& config);
 
-inline int64_t num_units(const ModelConfig& config) { return config.num_hidden_layers + 2; }
+inline int64_t num_units(const ModelConfig& config) { return config.num_layers() + 2; }
 
-/// Trainable parameters, buffers left out.
+/// Trainable parameters, buffers left out, a tied one once.
 int64_t count_parameters(const ModelConfig& config);
 /// Those that one token meets: its experts only, and not the input embedding, which is a look-up.
+/// Layers for multi-token prediction and the head's further passes for them are in it.
 int64_t count_active_parameters(const ModelConfig& config);
 /// Forward and backward: 6 per active parameter, and causal attention (half of the square) over
 /// `sequence_tokens`.

@@ -10,6 +10,14 @@
 #include "core/train/run_folder.h"
 
 namespace ciuic::core {
+namespace {
+
+/// Each row is one document; nothing is counted.
+Pass evaluation(const at::Tensor& tokens_BT) {
+  return {whole_rows(tokens_BT.size(0), tokens_BT.size(1)), Mode::Evaluate, {}, {}};
+}
+
+}  // namespace
 
 LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, const Types& types,
                          bool with_gradients)
@@ -31,6 +39,10 @@ LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, c
   for (int64_t unit = 0; unit < model_->num_units(); ++unit) {
     std::vector<Bound> bound;
     for (const ParameterSpec& spec : model_->unit_parameters(unit)) {
+      if (spec.is_tied()) {
+        bound.push_back(parameter(spec.tied_to));
+        continue;
+      }
       Bound b;
       b.value = at::empty(spec.shape, types.value(spec.name));
       const Place place(spec.shape);
@@ -48,13 +60,25 @@ LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, c
   }
 }
 
+const Bound& LoadedModel::parameter(int64_t index) const {
+  size_t left = static_cast<size_t>(index);
+  for (const std::vector<Bound>& unit : units_) {
+    if (left < unit.size()) {
+      return unit[left];
+    }
+    left -= unit.size();
+  }
+  throw Error(CIUIC_INTERNAL, "parameter " + std::to_string(index) + " is not loaded");
+}
+
 Bindings LoadedModel::bindings(int64_t unit) const { return units_[static_cast<size_t>(unit)]; }
 
 at::Tensor LoadedModel::hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes) {
+  const Pass pass = evaluation(tokens_BT);
   at::Tensor x = model_->embed(bindings(0), tokens_BT);
-  for (int64_t unit = 1; unit < model_->head_unit(); ++unit) {
+  for (int64_t unit = 1; unit <= model_->last_layer_unit(); ++unit) {
     LayerTape* tape = tapes == nullptr ? nullptr : &(*tapes)[static_cast<size_t>(unit)];
-    x = model_->forward(unit, bindings(unit), x, tape, Mode::Evaluate);
+    x = model_->forward(unit, bindings(unit), x, pass, tape);
   }
   return x;
 }
@@ -78,13 +102,14 @@ LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tenso
 LoadedModel::Loss LoadedModel::loss_and_gradients(const at::Tensor& tokens_BT,
                                                   const at::Tensor& targets_BT, double seed) {
   const c10::InferenceMode no_autograd;
+  const Pass pass = evaluation(tokens_BT);
   std::vector<LayerTape> tapes(static_cast<size_t>(model_->num_units()));
   const at::Tensor last = hidden(tokens_BT, &tapes);
   HeadGradient head =
       model_->head_loss_and_backward(bindings(model_->head_unit()), last, targets_BT, seed);
   at::Tensor dx = std::move(head.dhidden);
-  for (int64_t unit = model_->head_unit() - 1; unit > 0; --unit) {
-    dx = model_->backward(unit, bindings(unit), dx, tapes[static_cast<size_t>(unit)]);
+  for (int64_t unit = model_->last_layer_unit(); unit > 0; --unit) {
+    dx = model_->backward(unit, bindings(unit), dx, pass, tapes[static_cast<size_t>(unit)]);
   }
   model_->embed_backward(bindings(0), tokens_BT, dx);
   return {head.loss_sum, head.num_tokens};
@@ -95,6 +120,9 @@ std::vector<std::pair<std::string, at::Tensor>> LoadedModel::gradients() const {
   for (int64_t unit = 0; unit < model_->num_units(); ++unit) {
     const auto specs = model_->unit_parameters(unit);
     for (size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].is_tied()) {
+        continue;
+      }
       all.emplace_back(specs[i].name, units_[static_cast<size_t>(unit)][i].grad);
     }
   }

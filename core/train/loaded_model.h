@@ -47,6 +47,8 @@ class LoadedModel {
 
  private:
   [[nodiscard]] Bindings bindings(int64_t unit) const;
+  /// By its number among parameters().
+  [[nodiscard]] const Bound& parameter(int64_t index) const;
   at::Tensor hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes);
 
   std::string source_;

@@ -14,10 +14,12 @@
 namespace ciuic::core {
 
 /// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget.
-/// Undefined: idle.
+/// Undefined: idle. document_starts: int32 [rows, row_tokens], for each token the index in its row
+/// of its document's first token; undefined: a row is one sequence.
 struct MicroBatch {
   at::Tensor tokens;
   at::Tensor targets;
+  at::Tensor document_starts;
   [[nodiscard]] bool is_idle() const { return !tokens.defined(); }
 };
 

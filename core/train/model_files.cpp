@@ -33,6 +33,9 @@ void check_tensors(const ArchiveSource& source, const ModelConfig& model, const 
     known.insert("value/" + buffer.name);
   }
   for (const ParameterSpec& spec : parameter_specs(model)) {
+    if (spec.is_tied()) {
+      continue;
+    }
     known.insert("value/" + spec.name);
     const ArchiveEntry* entry = source.find("value/" + spec.name);
     entry = entry != nullptr ? entry : source.find("master/" + spec.name);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/passes.h"
 
+#include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include <c10/core/InferenceMode.h>
 
@@ -12,45 +14,134 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+Rows rows_of(const MicroBatch& batch) {
+  return batch.document_starts.defined() ? document_rows(batch.document_starts)
+                                         : whole_rows(batch.tokens.size(0), batch.tokens.size(1));
+}
+
+/// A unit's parameters for a second backward within one bind, which must add.
+std::vector<Bound> adding(Bindings bindings) {
+  std::vector<Bound> added(bindings.begin(), bindings.end());
+  for (Bound& bound : added) {
+    bound.overwrite = false;
+  }
+  return added;
+}
+
 }  // namespace
 
-at::Tensor Passes::forward(const MicroBatch& batch, uint32_t index, std::vector<LayerTape>* tapes) {
+/// Depth k of multi-token prediction is element k - 1.
+struct Passes::Training {
+  explicit Training(const Model& model)
+      : tapes(static_cast<size_t>(model.num_units())),
+        predictions(static_cast<size_t>(model.num_depths())) {}
+
+  struct Prediction {
+    at::Tensor tokens_BT;     // `depth` places further on
+    at::Tensor embedded_BTD;  // theirs; in backward its gradient
+    at::Tensor normed_BTD;    // what the head gets; in backward its gradient
+    PredictionTape tape;
+  };
+
+  std::vector<LayerTape> tapes;  // by unit
+  std::vector<Prediction> predictions;
+  at::Tensor hidden_BTD;  // of the last layer; in backward the gradient that walks down
+};
+
+at::Tensor Passes::forward(const MicroBatch& batch, const Pass& pass, uint32_t index,
+                           Training* training) {
   const Span span(events_, CIUIC_CATEGORY_FORWARD, "forward", index);
   at::Tensor hidden;
   {
     const BoundUnit unit = binder_.bind(0, CIUIC_PASS_FORWARD, index);
     hidden = model_.embed(unit.bindings(), batch.tokens);
+    for (int64_t depth = 1; training != nullptr && depth <= model_.num_depths(); ++depth) {
+      Training::Prediction& prediction = training->predictions[static_cast<size_t>(depth - 1)];
+      prediction.tokens_BT = shifted(batch.tokens, depth, /*fill=*/0);
+      prediction.embedded_BTD = model_.embed(unit.bindings(), prediction.tokens_BT);
+    }
   }
-  const Mode mode = tapes != nullptr ? Mode::Train : Mode::Evaluate;
-  for (int64_t u = 1; u < model_.head_unit(); ++u) {
+  for (int64_t u = 1; u <= model_.last_layer_unit(); ++u) {
     const BoundUnit unit = binder_.bind(u, CIUIC_PASS_FORWARD, index);
-    LayerTape* tape = tapes != nullptr ? &(*tapes)[static_cast<size_t>(u)] : nullptr;
-    hidden = model_.forward(u, unit.bindings(), hidden, tape, mode);
+    LayerTape* tape = training != nullptr ? &training->tapes[static_cast<size_t>(u)] : nullptr;
+    hidden = model_.forward(u, unit.bindings(), hidden, pass, tape);
+  }
+  if (training != nullptr) {
+    training->hidden_BTD = hidden;
+    predict(pass, index, *training);
   }
   return hidden;
 }
 
-PassResult Passes::backward(const MicroBatch& batch, at::Tensor hidden, uint32_t index,
-                            uint32_t flags, double seed, std::vector<LayerTape>& tapes) {
-  const Span span(events_, CIUIC_CATEGORY_BACKWARD, "backward", index);
-  PassResult result;
-  at::Tensor dhidden;
-  {
-    // The head's forward and backward are one bind: its logits live for a chunk of tokens only.
-    const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_BACKWARD, index, flags);
-    HeadGradient head = model_.head_loss_and_backward(unit.bindings(), hidden, batch.targets, seed);
-    unit.grad_ready();
-    result = {head.loss_sum, head.num_tokens};
-    dhidden = std::move(head.dhidden);
+void Passes::predict(const Pass& pass, uint32_t index, Training& training) {
+  at::Tensor hidden = training.hidden_BTD;
+  for (int64_t depth = 1; depth <= model_.num_depths(); ++depth) {
+    Training::Prediction& prediction = training.predictions[static_cast<size_t>(depth - 1)];
+    const BoundUnit unit = binder_.bind(model_.depth_unit(depth), CIUIC_PASS_FORWARD, index);
+    PredictionLayer::Output out = model_.predict(depth, unit.bindings(), prediction.embedded_BTD,
+                                                 hidden, pass, &prediction.tape);
+    prediction.normed_BTD = std::move(out.normed_BTD);
+    hidden = std::move(out.hidden_BTD);
   }
-  hidden.reset();
-  for (int64_t u = model_.head_unit() - 1; u > 0; --u) {
+}
+
+/// The head's forward and backward are one bind: its logits live for a chunk of tokens only.
+PassResult Passes::head_backward(const MicroBatch& batch, const Pass& pass, uint32_t index,
+                                 uint32_t flags, Training& training) {
+  const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_BACKWARD, index, flags);
+  HeadGradient head = model_.head_loss_and_backward(unit.bindings(), training.hidden_BTD,
+                                                    batch.targets, pass.objective.seed);
+  PassResult result{head.loss_sum, head.num_tokens, 0, 0};
+  training.hidden_BTD = std::move(head.dhidden);
+  const double seed = pass.objective.seed * pass.objective.prediction /
+                      static_cast<double>(std::max<int64_t>(1, model_.num_depths()));
+  for (int64_t depth = 1; depth <= model_.num_depths(); ++depth) {
+    at::Tensor& normed = training.predictions[static_cast<size_t>(depth - 1)].normed_BTD;
+    HeadGradient predicted = model_.predicted_loss_and_backward(
+        unit.bindings(), normed, prediction_targets(batch.targets, pass.rows, depth), seed);
+    result.prediction_loss_sum += predicted.loss_sum;
+    result.predicted_tokens += predicted.num_tokens;
+    normed = std::move(predicted.dhidden);
+  }
+  unit.grad_ready();
+  return result;
+}
+
+void Passes::predict_backward(const Pass& pass, uint32_t index, uint32_t flags,
+                              Training& training) {
+  at::Tensor dhidden;
+  for (int64_t depth = model_.num_depths(); depth > 0; --depth) {
+    Training::Prediction& prediction = training.predictions[static_cast<size_t>(depth - 1)];
+    const BoundUnit unit =
+        binder_.bind(model_.depth_unit(depth), CIUIC_PASS_BACKWARD, index, flags);
+    PredictionLayer::Gradient gradient = model_.predict_backward(
+        depth, unit.bindings(), prediction.normed_BTD, dhidden, pass, prediction.tape);
+    unit.grad_ready();
+    prediction.embedded_BTD = std::move(gradient.dembedded_BTD);
+    dhidden = std::move(gradient.dhidden_BTD);
+  }
+  if (dhidden.defined()) {
+    training.hidden_BTD.add_(dhidden);
+  }
+}
+
+PassResult Passes::backward(const MicroBatch& batch, const Pass& pass, uint32_t index,
+                            uint32_t flags, Training& training) {
+  const Span span(events_, CIUIC_CATEGORY_BACKWARD, "backward", index);
+  const PassResult result = head_backward(batch, pass, index, flags, training);
+  predict_backward(pass, index, flags, training);
+  at::Tensor dhidden = std::move(training.hidden_BTD);
+  for (int64_t u = model_.last_layer_unit(); u > 0; --u) {
     const BoundUnit unit = binder_.bind(u, CIUIC_PASS_BACKWARD, index, flags);
-    dhidden = model_.backward(u, unit.bindings(), dhidden, tapes[static_cast<size_t>(u)]);
+    dhidden =
+        model_.backward(u, unit.bindings(), dhidden, pass, training.tapes[static_cast<size_t>(u)]);
     unit.grad_ready();
   }
   const BoundUnit unit = binder_.bind(0, CIUIC_PASS_BACKWARD, index, flags);
   model_.embed_backward(unit.bindings(), batch.tokens, dhidden);
+  for (const Training::Prediction& prediction : training.predictions) {
+    model_.embed_backward(adding(unit.bindings()), prediction.tokens_BT, prediction.embedded_BTD);
+  }
   unit.grad_ready();
   return result;
 }
@@ -66,20 +157,21 @@ void Passes::walk_idle(uint32_t index, bool is_last) {
   }
 }
 
-PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last, double seed,
-                         PassSeconds& seconds) {
+PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last,
+                         const Objective& objective, PassSeconds& seconds) {
   const c10::InferenceMode no_autograd;
   if (batch.is_idle()) {
     walk_idle(index, is_last);
     return {};
   }
-  std::vector<LayerTape> tapes(static_cast<size_t>(model_.num_units()));
+  const Pass pass{rows_of(batch), Mode::Train, objective, recompute_};
+  Training training(model_);
   auto begin = Clock::now();
-  at::Tensor hidden = forward(batch, index, &tapes);
+  forward(batch, pass, index, &training);
   seconds.forward += seconds_since(begin);
   begin = Clock::now();
-  const PassResult result = backward(batch, std::move(hidden), index,
-                                     is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u, seed, tapes);
+  const PassResult result =
+      backward(batch, pass, index, is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u, training);
   seconds.backward += seconds_since(begin);
   return result;
 }
@@ -87,15 +179,18 @@ PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last, 
 PassResult Passes::evaluate(const MicroBatch& batch, uint32_t index) {
   const c10::InferenceMode no_autograd;
   if (batch.is_idle()) {
-    for (int64_t u = 0; u < model_.num_units(); ++u) {
+    for (int64_t u = 0; u <= model_.last_layer_unit(); ++u) {
       const BoundUnit unit = binder_.bind(u, CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
     }
+    const BoundUnit head =
+        binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
     return {};
   }
-  const at::Tensor hidden = forward(batch, index, nullptr);
+  const Pass pass{rows_of(batch), Mode::Evaluate, {}, {}};
+  const at::Tensor hidden = forward(batch, pass, index, nullptr);
   const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index);
   const HeadLoss loss = model_.head_loss(unit.bindings(), hidden, batch.targets);
-  return {loss.loss_sum, loss.num_tokens};
+  return {loss.loss_sum, loss.num_tokens, 0, 0};
 }
 
 }  // namespace ciuic::core

@@ -16,6 +16,8 @@ namespace ciuic::core {
 struct PassResult {
   double loss_sum = 0;  // over tokens, in fp64
   int64_t tokens = 0;
+  double prediction_loss_sum = 0;  // over tokens and depths
+  int64_t predicted_tokens = 0;
 };
 
 struct PassSeconds {
@@ -25,25 +27,31 @@ struct PassSeconds {
 
 class Passes {
  public:
-  Passes(Model& model, Binder& binder, Events& events)
-      : model_(model), binder_(binder), events_(events) {}
+  Passes(Model& model, Binder& binder, Events& events, Recompute recompute)
+      : model_(model), binder_(binder), events_(events), recompute_(recompute) {}
 
-  /// `seed`: d(objective)/d(loss of one token). `is_last`: the step's last micro-batch, so
-  /// reductions may start. Idle micro-batches walk the units too.
-  PassResult train(const MicroBatch& batch, uint32_t index, bool is_last, double seed,
-                   PassSeconds& seconds);
-  /// Loss alone.
+  /// `is_last`: the step's last micro-batch, so reductions may start. Idle micro-batches walk the
+  /// units too.
+  PassResult train(const MicroBatch& batch, uint32_t index, bool is_last,
+                   const Objective& objective, PassSeconds& seconds);
+  /// Loss alone; multi-token prediction is left out.
   PassResult evaluate(const MicroBatch& batch, uint32_t index);
 
  private:
-  at::Tensor forward(const MicroBatch& batch, uint32_t index, std::vector<LayerTape>* tapes);
-  PassResult backward(const MicroBatch& batch, at::Tensor hidden, uint32_t index, uint32_t flags,
-                      double seed, std::vector<LayerTape>& tapes);
+  struct Training;  // what the forward of a micro-batch leaves for its backward
+  at::Tensor forward(const MicroBatch& batch, const Pass& pass, uint32_t index, Training* training);
+  void predict(const Pass& pass, uint32_t index, Training& training);
+  PassResult backward(const MicroBatch& batch, const Pass& pass, uint32_t index, uint32_t flags,
+                      Training& training);
+  PassResult head_backward(const MicroBatch& batch, const Pass& pass, uint32_t index,
+                           uint32_t flags, Training& training);
+  void predict_backward(const Pass& pass, uint32_t index, uint32_t flags, Training& training);
   void walk_idle(uint32_t index, bool is_last);
 
   Model& model_;
   Binder& binder_;
   Events& events_;
+  Recompute recompute_;
 };
 
 }  // namespace ciuic::core

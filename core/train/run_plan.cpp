@@ -203,6 +203,18 @@ void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
   }
 }
 
+/// A JSON value as TOML writes it; null is "none".
+std::string toml_value(const nlohmann::json& value) {
+  if (!value.is_object()) {
+    return value.is_null() ? "\"none\"" : value.dump();
+  }
+  std::string text = "{";
+  for (const auto& [key, member] : value.items()) {
+    text += (text.size() > 1 ? ", " : " ") + key + " = " + toml_value(member);
+  }
+  return text + " }";
+}
+
 /// A model's fields as the resolved file writes them; what stands for itself in [model] is `preset`
 /// or `from`.
 TomlEntries model_entries(const ModelConfig& model) {
@@ -213,7 +225,7 @@ TomlEntries model_entries(const ModelConfig& model) {
     if (found == json.end()) {
       continue;
     }
-    entries.emplace_back(std::string(field.name), found->is_null() ? "\"none\"" : found->dump());
+    entries.emplace_back(std::string(field.name), toml_value(*found));
   }
   return entries;
 }

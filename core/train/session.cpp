@@ -42,13 +42,15 @@ Placement placement_of(const RankIdentity& id, const RunPlan& plan) {
   return p;
 }
 
-/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" its
-/// module.
+/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" (or
+/// ".bias") its module.
 std::string module_of(const std::string& parameter) {
-  constexpr std::string_view kSuffix = ".weight";
-  return parameter.size() > kSuffix.size() && parameter.ends_with(kSuffix)
-             ? parameter.substr(0, parameter.size() - kSuffix.size())
-             : parameter;
+  for (const std::string_view suffix : {".weight", ".bias"}) {
+    if (parameter.size() > suffix.size() && parameter.ends_with(suffix)) {
+      return parameter.substr(0, parameter.size() - suffix.size());
+    }
+  }
+  return parameter;
 }
 
 }  // namespace
@@ -200,7 +202,7 @@ void Session::describe_parameters() {
     p.name = to_str(spec.name);
     p.unit = static_cast<uint32_t>(spec.unit);
     p.group = spec.is_expert ? expert_group : data_group;
-    p.tied_to = -1;
+    p.tied_to = static_cast<int32_t>(spec.tied_to);
     p.value = precision_->dtype_for(module, CIUIC_ROLE_VALUE);
     p.grad = precision_->dtype_for(module, CIUIC_ROLE_GRAD);
     p.reduce = precision_->dtype_for(module, CIUIC_ROLE_REDUCE);

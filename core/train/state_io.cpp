@@ -32,7 +32,9 @@ std::vector<int64_t> box_of(const ciuic_place& place) {
 InitialValues::InitialValues(const ModelConfig& config, uint64_t seed)
     : deviation_(config.initializer_range), seed_(seed) {
   for (ParameterSpec& spec : parameter_specs(config)) {
-    specs_.emplace(spec.name, std::move(spec));
+    if (!spec.is_tied()) {
+      specs_.emplace(spec.name, std::move(spec));
+    }
   }
 }
 

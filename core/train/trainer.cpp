@@ -27,6 +27,12 @@ uint64_t steps_of(const RunConfig& config, uint64_t step_tokens) {
   return (tokens + step_tokens - 1) / step_tokens;
 }
 
+Recompute recompute_of(const std::string& name) {
+  return name == "full"        ? Recompute::Full
+         : name == "selective" ? Recompute::Selective
+                               : Recompute::None;
+}
+
 int64_t rows_of(const BatchPlan& plan) {
   uint32_t rows = 1;
   for (const ciuic_batch_item& item : plan.items) {
@@ -43,6 +49,10 @@ struct Trainer::StepResult {
   uint64_t planned_tokens = 0;
   double loss_sum = 0;
   double tokens = 0;
+  Objective objective;
+  RouterTerms router_terms;  // sums over tokens
+  double prediction_loss_sum = 0;
+  double predicted_tokens = 0;
   double learning_rate = 0;
   double loss_scale = 1;
   double grad_norm = 0;
@@ -59,6 +69,10 @@ struct Trainer::StepResult {
   CommClock::Seconds communication;
 
   [[nodiscard]] double loss() const { return loss_sum / tokens; }
+  /// All terms: finite only if each is.
+  [[nodiscard]] double objective_sum() const {
+    return loss_sum + router_terms.balance + router_terms.z + prediction_loss_sum;
+  }
 };
 
 Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics, uint64_t attempt,
@@ -69,7 +83,8 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
       attempt_(attempt),
       state_(std::move(start)),
       binder_(session.sharding(), session.model()),
-      passes_(session.model(), binder_, session.events()),
+      passes_(session.model(), binder_, session.events(),
+              recompute_of(session.plan().config.run.recompute)),
       checkpointing_(session, folder),
       first_plan_(plan_step(1)),
       total_steps_(steps_of(session.plan().config, first_plan_.tokens)),
@@ -77,6 +92,8 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
                      static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
       bias_rate_(session.plan().config.schedule.expert_bias_rate,
                  static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
+      objective_(session.plan().config.schedule, static_cast<int64_t>(total_steps_),
+                 static_cast<int64_t>(first_plan_.tokens)),
       progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
                 state_.step, total_steps_),
       validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
@@ -164,24 +181,36 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
   // targets are ignored.
   result.planned_tokens = plan.tokens;
   result.loss_scale = session_.precision().loss_scale();
-  const double seed = result.loss_scale / static_cast<double>(plan.tokens);
+  result.objective = objective_.at(static_cast<int64_t>(state_.updates) + 1);
+  result.objective.seed = result.loss_scale / static_cast<double>(plan.tokens);
   for (uint32_t m = 0; m < plan.micro_batches; ++m) {
     const PassResult pass =
-        passes_.train(batches[m], m, m + 1 == plan.micro_batches, seed, result.passes);
+        passes_.train(batches[m], m, m + 1 == plan.micro_batches, result.objective, result.passes);
     result.loss_sum += pass.loss_sum;
     result.tokens += static_cast<double>(pass.tokens);
+    result.prediction_loss_sum += pass.prediction_loss_sum;
+    result.predicted_tokens += static_cast<double>(pass.predicted_tokens);
   }
+  result.router_terms = session_.model().take_router_terms();
   session_.sharding().end_backward();
 }
 
 void Trainer::agree_on(StepResult& result) {
-  std::array<double, 2> sums{result.loss_sum, result.tokens};
+  std::array<double, 6> sums{result.loss_sum,
+                             result.tokens,
+                             result.router_terms.balance,
+                             result.router_terms.z,
+                             result.prediction_loss_sum,
+                             result.predicted_tokens};
   std::array<double, 3> maxima{static_cast<double>(resident_bytes()),
                                StopRequest::is_raised() ? 1.0 : 0.0,
                                result.should_save ? 1.0 : 0.0};
   reduce_in_place(session_.control(), sums, maxima, "loss and votes");
   result.loss_sum = sums[0];
   result.tokens = sums[1];
+  result.router_terms = {sums[2], sums[3]};
+  result.prediction_loss_sum = sums[4];
+  result.predicted_tokens = sums[5];
   result.rss_bytes = maxima[0];
   result.should_stop = maxima[1] > 0;
   result.should_save = maxima[2] > 0;
@@ -197,7 +226,7 @@ void Trainer::update(StepResult& result) {
       has_tokens ? static_cast<double>(result.planned_tokens) / (result.tokens * result.loss_scale)
                  : 0.0;
   const ciuic_grad_stats stats = session_.sharding().grad_stats(grad_scale);
-  const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.loss_sum);
+  const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
 
   const double max_norm = config.optimizer.gradient_clip_norm;
@@ -292,10 +321,24 @@ void Trainer::report(const StepResult& r) {
       .add("data_seconds", r.data_seconds)
       .add("rss_bytes", static_cast<int64_t>(r.rss_bytes))
       .add("device_memory_bytes", int64_t{0});
+  add_terms(r, line);
   for (const auto& [name, value] : extra) {
     line.add(name, value);
   }
   metrics_->write(line);
+}
+
+/// Terms of the objective that this run has; balance and z with their weights in them.
+void Trainer::add_terms(const StepResult& r, JsonLine& line) const {
+  if (r.objective.has_balance()) {
+    line.add("balance_loss", r.router_terms.balance / r.tokens);
+  }
+  if (r.objective.router_z != 0) {
+    line.add("router_z_loss", r.router_terms.z / r.tokens);
+  }
+  if (session_.model().num_depths() > 0) {
+    line.add("mtp_loss", r.prediction_loss_sum / r.predicted_tokens);
+  }
 }
 
 bool Trainer::is_validation_due(const TrainState& before) const {

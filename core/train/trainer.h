@@ -12,6 +12,7 @@
 #include "core/train/binder.h"
 #include "core/train/checkpointing.h"
 #include "core/train/metrics_file.h"
+#include "core/train/objective_schedule.h"
 #include "core/train/passes.h"
 #include "core/train/progress.h"
 #include "core/train/schedule.h"
@@ -45,6 +46,7 @@ class Trainer {
   void update(StepResult& result);
   void update_expert_bias();
   void report(const StepResult& result);
+  void add_terms(const StepResult& result, JsonLine& line) const;
   void validate(bool is_due);
   [[nodiscard]] bool is_validation_due(const TrainState& before) const;
   void write_run_line();
@@ -61,6 +63,7 @@ class Trainer {
   const uint64_t total_steps_;
   const Schedule learning_rate_;
   const Schedule bias_rate_;
+  const ObjectiveSchedule objective_;
   Progress progress_;
   std::vector<MicroBatch> validation_;
   uint64_t last_validated_ = ~uint64_t{0};

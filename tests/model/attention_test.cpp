@@ -3,6 +3,9 @@
 // and are shorter.
 #include "core/model/attention.h"
 
+#include <cmath>
+
+#include <ATen/ops/arange.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +17,16 @@ namespace {
 
 struct Case {
   int64_t batch, tokens, heads, key_dim, value_dim;
+  int64_t document = 0;  // tokens of each in a row; 0: whole rows
 };
+
+Rows rows_of(const Case& c) {
+  if (c.document == 0) {
+    return whole_rows(c.batch, c.tokens);
+  }
+  const at::Tensor index = at::arange(c.tokens, at::kInt);
+  return document_rows(index.sub(index.remainder(c.document)).repeat({c.batch, 1}));
+}
 
 struct Outcome {
   at::Tensor out, dq, dk, dv;
@@ -27,11 +39,13 @@ Outcome run(AttentionPath path, const Case& c, at::ScalarType dtype) {
   const at::Tensor kv = normal("kv", {c.batch, c.tokens, c.heads, 3 + c.value_dim}, 1.0, dtype);
   const at::Tensor dout = normal("dout", {c.batch, c.tokens, c.heads, c.value_dim}, 1.0, dtype);
   AttentionTape tape;
-  const at::Tensor out = attention_forward(path, q, k, kv.narrow(3, 3, c.value_dim), &tape);
+  const Rows rows = rows_of(c);
+  const AttentionRule rule{rows, 1.0 / std::sqrt(static_cast<double>(c.key_dim))};
+  const at::Tensor out = attention_forward(path, q, k, kv.narrow(3, 3, c.value_dim), rule, &tape);
   EXPECT_TRUE(out.is_contiguous());
   const at::Tensor dkv = normal("dkv", kv.sizes().vec(), 1.0, dtype);
   const at::Tensor dv = dkv.narrow(3, 3, c.value_dim);
-  const AttentionGradient g = attention_backward(path, dout, tape, dv);
+  const AttentionGradient g = attention_backward(path, dout, tape, rule, dv);
   EXPECT_FALSE(tape.q_BTHd.defined());
   EXPECT_TRUE(
       same_bits(dkv.narrow(3, 0, 3), normal("dkv", kv.sizes().vec(), 1.0, dtype).narrow(3, 0, 3)));
@@ -68,7 +82,27 @@ TEST_P(Attention, PathsAgree) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
                          ::testing::Values(Case{1, 1, 1, 4, 4}, Case{2, 7, 3, 12, 6},
                                            Case{1, 64, 2, 48, 32}, Case{2, 129, 2, 24, 16},
-                                           Case{1, 300, 1, 16, 24}));
+                                           Case{1, 300, 1, 16, 24}, Case{2, 40, 2, 12, 6, 7},
+                                           Case{1, 300, 2, 16, 11, 130}));
+
+// Documents in one row give what each gives in a row of its own: to the bit in the blocked path.
+TEST(Attention, DocumentsOfARowDoNotMeet) {
+  const int64_t length = 37;
+  const at::Tensor q = normal("q", {1, 2 * length, 2, 12}, 1.0, at::kFloat);
+  const at::Tensor k = normal("k", {1, 2 * length, 2, 12}, 1.0, at::kFloat);
+  const at::Tensor v = normal("v", {1, 2 * length, 2, 6}, 1.0, at::kFloat);
+  const at::Tensor index = at::arange(2 * length, at::kInt);
+  const Rows packed = document_rows(index.sub(index.remainder(length)).unsqueeze(0));
+  const AttentionPath path = best_attention_path(q, v);
+  const at::Tensor out = attention_forward(path, q, k, v, {packed, 0.3}, nullptr);
+  const auto as_rows = [&](const at::Tensor& x) {
+    return x.view({2, length, x.size(2), x.size(3)});
+  };
+  const Rows whole = whole_rows(2, length);
+  const at::Tensor apart =
+      attention_forward(path, as_rows(q), as_rows(k), as_rows(v), {whole, 0.3}, nullptr);
+  EXPECT_TRUE(same_bits(as_rows(out), apart));
+}
 
 }  // namespace
 }  // namespace ciuic::core::testing

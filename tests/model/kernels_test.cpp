@@ -25,6 +25,13 @@ namespace {
 
 using at::Tensor;
 
+ModelConfig rope_config(int64_t rope_dim, bool is_interleaved = true) {
+  ModelConfig config;
+  config.qk_rope_head_dim = rope_dim;
+  config.rope_interleave = is_interleaved;
+  return config;
+}
+
 class Kernels : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   Tensor random(std::string_view name, std::vector<int64_t> shape, double deviation = 1.0) const {
@@ -118,9 +125,9 @@ TEST_P(Kernels, CrossEntropyShowsANaN) {
 }
 
 TEST_P(Kernels, HeadsOfMla) {
-  Rotary rotary(6, 10000, wide(), at::kCPU);
+  Rotary rotary(rope_config(6), wide(), at::kCPU);
   rotary.reserve(12);
-  const kernels::Angles angles{rotary.cosine(), rotary.sine(), 11};
+  const kernels::Angles angles{rotary.cosine(), rotary.sine(), 11, {}};
   const Tensor q = random("q", {22, 3, 10});
   const Tensor fast_q = q.clone();
   const Tensor plain_q = q.clone();
@@ -186,9 +193,9 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, Kernels, ::testing::Values(at::kFloat, at::kDou
 // Field bug B066: head dim 4, base 10000, position 1. Half-split code would give (0.5403, 0,
 // 0.8415, 0).
 TEST(Rotary, FieldB066TurnsAdjacentPairs) {
-  Rotary rotary(4, 10000, at::kFloat, at::kCPU);
+  Rotary rotary(rope_config(4), at::kFloat, at::kCPU);
   rotary.reserve(2);
-  const kernels::Angles angles{rotary.cosine(), rotary.sine(), 2};
+  const kernels::Angles angles{rotary.cosine(), rotary.sine(), 2, {}};
   const Tensor x = at::tensor(std::vector<float>{1, 0, 0, 0, 1, 0, 0, 0,    // position 0
                                                  1, 0, 0, 0, 0, 1, 0, 0});  // position 1
   const Tensor expected =
@@ -205,7 +212,7 @@ TEST(Rotary, FieldB066TurnsAdjacentPairs) {
 }
 
 TEST(Rotary, GrowsWithoutChangingWhatItHolds) {
-  Rotary rotary(8, 10000, at::kFloat, at::kCPU);
+  Rotary rotary(rope_config(8), at::kFloat, at::kCPU);
   rotary.reserve(5);
   const Tensor before = rotary.sine().clone();
   rotary.reserve(40);

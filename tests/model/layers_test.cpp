@@ -25,6 +25,12 @@ constexpr double kTolerance = 1e-11;
 constexpr int64_t kSequences = 2;
 constexpr int64_t kTokens = 9;
 
+RouterPass router_pass(const at::Tensor& bias_E) {
+  RouterPass pass;
+  pass.bias_E = bias_E;
+  return pass;
+}
+
 // The parameters of layer 1, a mixture, and an oracle on copies of them.
 class Layers : public ::testing::Test {
  protected:
@@ -108,14 +114,15 @@ TEST_F(Layers, DenseSwigluWithWeightsApart) {
 
 TEST_F(Layers, LatentAttention) {
   const std::vector<Bound> bound = parameters_.bind(2, true);
-  const Bindings weights = Bindings(bound).subspan(1, LatentAttention::kNumParameters);
+  const Bindings weights = Bindings(bound).subspan(1, 7);
   const LatentAttention attention(config_);
-  Rotary rotary(config_.qk_rope_head_dim, config_.rope_theta, at::kDouble, at::kCPU);
+  Rotary rotary(config_, at::kDouble, at::kCPU);
+  const Rows rows = whole_rows(kSequences, kTokens);
   rotary.reserve(kTokens);
   LatentAttentionTape tape;
   const at::Tensor residual = normal("residual", x_.sizes().vec());
-  const at::Tensor y = attention.forward(weights, x_, residual, kSequences, rotary, &tape);
-  const at::Tensor dx = attention.backward(weights, dy_, kSequences, rotary, tape);
+  const at::Tensor y = attention.forward(weights, x_, residual, rows, rotary, &tape);
+  const at::Tensor dx = attention.backward(weights, dy_, rows, rotary, tape);
   const at::Tensor expected =
       oracle_.attention(x_leaf_.view({kSequences, kTokens, -1}), "model.layers.1.self_attn.")
           .flatten(0, 1);
@@ -125,13 +132,13 @@ TEST_F(Layers, LatentAttention) {
 
 TEST_F(Layers, MixtureOfExperts) {
   const std::vector<Bound> bound = parameters_.bind(2, true);
-  const Bindings weights = Bindings(bound).subspan(2 + LatentAttention::kNumParameters);
+  const Bindings weights = Bindings(bound).subspan(2 + 7);
   const MixtureOfExperts mixture(config_);
   const at::Tensor residual = normal("residual", x_.sizes().vec());
   const at::Tensor bias = at::zeros({config_.n_routed_experts});
   MixtureTape tape;
-  const at::Tensor y = mixture.forward(weights, x_, residual, bias, {}, &tape);
-  const at::Tensor dx = mixture.backward(weights, dy_, tape);
+  const at::Tensor y = mixture.forward(weights, x_, residual, router_pass(bias), &tape);
+  const at::Tensor dx = mixture.backward(weights, dy_, {}, tape);
   const at::Tensor expected = oracle_.mixture(x_leaf_, "model.layers.1.mlp.");
   EXPECT_LT(relative_error(y, expected.add(residual)), kTolerance);
   expect_gradients(expected, dx, "model.layers.1.mlp.");
@@ -145,12 +152,12 @@ TEST_F(Layers, MixtureOfExpertsWithIdleExperts) {
   bias.narrow(0, 0, 4).fill_(-12);
   const auto run = [&](bool overwrite) {
     const std::vector<Bound> bound = parameters_.bind(2, overwrite);
-    const Bindings weights = Bindings(bound).subspan(2 + LatentAttention::kNumParameters);
+    const Bindings weights = Bindings(bound).subspan(2 + 7);
     MixtureTape tape;
-    mixture.forward(weights, x_, x_, bias, {}, &tape);
+    mixture.forward(weights, x_, x_, router_pass(bias), &tape);
     EXPECT_EQ(tape.plan.counts[0] + tape.plan.counts[1] + tape.plan.counts[2] + tape.plan.counts[3],
               0);
-    mixture.backward(weights, dy_, tape);
+    mixture.backward(weights, dy_, {}, tape);
   };
   run(true);
   const at::Tensor& idle = parameters_.gradient("model.layers.1.mlp.experts.2.up_proj.weight");
@@ -165,11 +172,11 @@ TEST_F(Layers, MixtureOfExpertsWithIdleExperts) {
 
 TEST_F(Layers, MixtureWithoutWantedGradients) {
   const std::vector<Bound> bound = parameters_.bind_values(2);
-  const Bindings weights = Bindings(bound).subspan(2 + LatentAttention::kNumParameters);
+  const Bindings weights = Bindings(bound).subspan(2 + 7);
   const MixtureOfExperts mixture(config_);
   MixtureTape tape;
-  mixture.forward(weights, x_, x_, at::zeros({config_.n_routed_experts}), {}, &tape);
-  const at::Tensor dx = mixture.backward(weights, dy_, tape);
+  mixture.forward(weights, x_, x_, router_pass(at::zeros({config_.n_routed_experts})), &tape);
+  const at::Tensor dx = mixture.backward(weights, dy_, {}, tape);
   expect_gradients(oracle_.mixture(x_leaf_, "model.layers.1.mlp."), dx, "none of them");
 }
 

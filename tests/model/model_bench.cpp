@@ -30,15 +30,16 @@ void step(benchmark::State& state, const std::string& name, at::ScalarType dtype
   for (int64_t unit = 0; unit < model.num_units(); ++unit) {
     units[unit] = parameters.bind(unit, /*overwrite=*/true);
   }
+  const Pass pass{whole_rows(kBatch, kTokens), Mode::Train, {}, {}};
   const auto run = [&] {
     at::Tensor hidden = model.embed(units[0], tokens);
     for (int64_t unit = 1; unit < model.head_unit(); ++unit) {
-      hidden = model.forward(unit, units[unit], hidden, &tapes[unit - 1], Mode::Train);
+      hidden = model.forward(unit, units[unit], hidden, pass, &tapes[unit - 1]);
     }
     HeadGradient head =
         model.head_loss_and_backward(units[model.head_unit()], hidden, targets, 1e-3);
     for (int64_t unit = model.head_unit() - 1; unit > 0; --unit) {
-      head.dhidden = model.backward(unit, units[unit], head.dhidden, tapes[unit - 1]);
+      head.dhidden = model.backward(unit, units[unit], head.dhidden, pass, tapes[unit - 1]);
     }
     model.embed_backward(units[0], tokens, head.dhidden);
     benchmark::DoNotOptimize(head.loss_sum);

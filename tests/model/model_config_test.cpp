@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 json preset_file(const std::string& name) {
   std::ifstream file(std::string(CIUIC_SOURCE_DIR) + "/configs/presets/" + name + ".json");
@@ -27,7 +28,8 @@ json preset_file(const std::string& name) {
 }
 
 TEST(ModelConfig, PresetsSurviveReadingAndWriting) {
-  EXPECT_THAT(preset_names(), ElementsAre("medium", "small", "tiny"));
+  EXPECT_THAT(preset_names(), ElementsAre("deepseek-v2", "deepseek-v2-lite", "deepseek-v3",
+                                          "medium", "small", "tiny"));
   for (const std::string& name : preset_names()) {
     EXPECT_EQ(preset(name).to_json(), preset_file(name)) << name;
     EXPECT_THAT(problems(preset(name)), IsEmpty()) << name;
@@ -111,30 +113,47 @@ struct Refusal {
 
 class Refused : public ::testing::TestWithParam<Refusal> {};
 
+class RefusedOfV2 : public Refused {};
+
+void expect_refusal(json config, const Refusal& refusal) {
+  const std::string field = refusal.field;
+  config[field.substr(0, field.find('.'))] = refusal.value;  // a part of a table: the whole table
+  EXPECT_THAT(problems(from_json(config, "test")),
+              Contains(AllOf(HasSubstr(field + ": got "), HasSubstr(", expected "), HasSubstr("; "),
+                             HasSubstr(refusal.expected))));
+}
+
 TEST_P(Refused, ByNameWithGotExpectedAndRemedy) {
-  json config = preset_file("small");
-  config[GetParam().field] = GetParam().value;
-  EXPECT_THAT(
-      problems(from_json(config, "test")),
-      Contains(AllOf(HasSubstr(std::string(GetParam().field) + ": got "), HasSubstr(", expected "),
-                     HasSubstr("; "), HasSubstr(GetParam().expected))));
+  expect_refusal(preset_file("small"), GetParam());
+}
+
+TEST_P(RefusedOfV2, ByNameWithGotExpectedAndRemedy) {
+  json config = preset_file("deepseek-v2");
+  config["routed_scaling_factor"] = 2.5;
+  expect_refusal(config, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, Refused,
-    ::testing::Values(Refusal{"model_type", "deepseek_v2", "deepseek_v3"},
-                      Refusal{"q_lora_rank", nullptr, "q_proj"},
-                      Refusal{"topk_method", "greedy", "noaux_tc"},
-                      Refusal{"scoring_func", "softmax", "sigmoid"},
-                      Refusal{"tie_word_embeddings", true, "false"},
-                      Refusal{"attention_bias", true, "false"},
-                      Refusal{"attention_dropout", 0.1, "0"},
-                      Refusal{"rope_scaling", {{"type", "yarn"}}, "default"},
-                      Refusal{"rope_interleave", false, "true"}, Refusal{"moe_layer_freq", 2, "1"},
-                      Refusal{"num_nextn_predict_layers", 1, "multi-token"},
-                      Refusal{"hidden_act", "gelu", "silu"},
-                      Refusal{"quantization_config", {{"quant_method", "fp8"}}, "bf16"},
-                      Refusal{"num_key_value_heads", 2, "num_attention_heads (8)"}));
+    ::testing::Values(
+        Refusal{"model_type", "deepseek_v4", "deepseek_v3"},
+        Refusal{"topk_method", "greedy", "noaux_tc"}, Refusal{"scoring_func", "softmax", "sigmoid"},
+        Refusal{"attention_dropout", 0.1, "0"},
+        Refusal{"rope_parameters.rope_type", {{"type", "llama3"}}, "yarn"},
+        Refusal{"rope_parameters.factor", {{"type", "yarn"}, {"factor", 0.5}}, "1 or more"},
+        Refusal{"rope_parameters.beta_fast",
+                {{"type", "yarn"}, {"factor", 4}, {"beta_fast", 1}},
+                "beta_slow"},
+        Refusal{"rope_rule", "vllm", "deepseek"}, Refusal{"hidden_act", "gelu", "silu"},
+        Refusal{"num_key_value_heads", 2, "num_attention_heads (8)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    OfV2, RefusedOfV2,
+    ::testing::Values(Refusal{"topk_method", "noaux_tc", "group_limited_greedy"},
+                      Refusal{"scoring_func", "sigmoid", "softmax"},
+                      Refusal{"norm_topk_prob", true, "routed_scaling_factor = 1"},
+                      Refusal{"rope_interleave", false, "adjacent"},
+                      Refusal{"num_nextn_predict_layers", 1, "deepseek_v3"}));
 
 INSTANTIATE_TEST_SUITE_P(Inconsistent, Refused,
                          ::testing::Values(Refusal{"hidden_size", 0, "positive"},
@@ -152,9 +171,55 @@ TEST(ParameterSpecs, CountsAreThoseOfTheReference) {
   EXPECT_EQ(count_parameters(preset("tiny")), 1066176);
   EXPECT_EQ(count_parameters(preset("small")), 26395008);
   EXPECT_EQ(count_parameters(preset("medium")), 118981760);
+}
 
-  ModelConfig v3;  // the defaults are DeepSeek-V3's
+// The published models, to the last digit; V3's count has the correction biases in it.
+TEST(ParameterSpecs, CountsAreThoseOfThePublishedModels) {
+  ModelConfig v3 = preset("deepseek-v3");
+  const int64_t with_prediction = count_parameters(v3);
+  v3.num_nextn_predict_layers = 0;
   EXPECT_EQ(count_parameters(v3) + v3.num_moe_layers() * v3.n_routed_experts, 671026419200);
+  EXPECT_NEAR(static_cast<double>(with_prediction - count_parameters(v3)), 11.61e9, 5e6);
+  EXPECT_EQ(count_parameters(preset("deepseek-v2-lite")), 15706484224);
+  EXPECT_EQ(count_parameters(preset("deepseek-v2")), 235741434880);
+}
+
+TEST(ModelConfig, WhatAFileLeavesOutDependsOnItsType) {
+  const ModelConfig v2 = from_json({{"model_type", "deepseek_v2"},
+                                    {"n_group", nullptr},
+                                    {"topk_group", nullptr},
+                                    {"num_attention_heads", 16}},
+                                   "v2");
+  EXPECT_EQ(v2.scoring_func, "softmax");
+  EXPECT_EQ(v2.topk_method, "greedy");
+  EXPECT_EQ(v2.n_group, 1);
+  EXPECT_EQ(v2.num_key_value_heads, 16);
+  EXPECT_THAT(buffer_specs(v2), IsEmpty());
+  EXPECT_EQ(from_json(json::object(), "v3").scoring_func, "sigmoid");
+  EXPECT_THROW(from_json({{"mlp_bias", true}}, "biases"), Error);
+}
+
+TEST(ParameterSpecs, OfEveryPath) {
+  ModelConfig c = preset("tiny");
+  c.q_lora_rank.reset();
+  c.attention_bias = true;
+  c.tie_word_embeddings = true;
+  c.num_nextn_predict_layers = 2;
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : parameter_specs(c)) {
+    names.push_back(spec.name);
+  }
+  for (const char* name :
+       {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.o_proj.bias",
+        "model.layers.4.enorm.weight", "model.layers.5.eh_proj.weight",
+        "model.layers.5.shared_head.norm.weight", "model.layers.5.mlp.gate.weight"}) {
+    EXPECT_THAT(names, Contains(name));
+  }
+  EXPECT_THAT(names, Not(Contains("model.layers.0.self_attn.q_proj.bias")));
+  EXPECT_THAT(names, Not(Contains("model.layers.5.embed_tokens.weight")));
+  EXPECT_EQ(parameter_specs(c).back().tied_to, 0);
+  EXPECT_EQ(buffer_specs(c).back().name, "model.layers.5.mlp.gate.e_score_correction_bias");
+  EXPECT_EQ(parameter_specs(c).back().unit, num_units(c) - 1);
 }
 
 TEST(ParameterSpecs, AreGroupedByUnitUnderTheirNames) {

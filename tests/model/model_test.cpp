@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <ciuic/error.hpp>
@@ -27,11 +29,33 @@ at::Tensor targets_with_gaps(int64_t batch, int64_t tokens, int64_t vocab_size) 
 
 void expect_gradients(const TestParameters& parameters, const Named& expected, double factor,
                       double tolerance) {
-  for (const ParameterSpec& spec : parameters.specs()) {
-    EXPECT_LT(relative_error(parameters.gradient(spec.name), expected.at(spec.name).mul(factor)),
-              tolerance)
-        << spec.name;
+  for (const auto& [name, gradient] : expected) {
+    EXPECT_LT(relative_error(parameters.gradient(name), gradient.mul(factor)), tolerance) << name;
   }
+}
+
+Named inputs_of(const TestParameters& parameters, const Oracle& oracle) {
+  Named inputs;
+  for (const auto& [name, value] : parameters.values()) {
+    inputs[name] = oracle[name];
+  }
+  return inputs;
+}
+
+void make_v2(ModelConfig& c) {
+  c.model_type = "deepseek_v2";
+  c.scoring_func = "softmax";
+  c.topk_method = "greedy";
+  c.norm_topk_prob = false;
+  c.routed_scaling_factor = 16;
+}
+
+void make_yarn(ModelConfig& c) {
+  c.rope_parameters.rope_type = "yarn";
+  c.rope_parameters.factor = 40;
+  c.rope_parameters.original_max_position_embeddings = 16;
+  c.rope_parameters.mscale = 0.9;
+  c.rope_parameters.mscale_all_dim = 0.7;
 }
 
 struct Variant {
@@ -57,10 +81,7 @@ TEST_P(WholeModel, AgreesWithAutogradInDouble) {
   const Oracle oracle(config, leaves(parameters.values()), biases);
   const at::Tensor logits = oracle.logits(tokens);
   const at::Tensor loss = oracle.loss_sum(logits, targets);
-  Named inputs;
-  for (const ParameterSpec& spec : parameters.specs()) {
-    inputs[spec.name] = oracle[spec.name];
-  }
+  const Named inputs = inputs_of(parameters, oracle);
   const Named expected = gradients(loss, inputs);
 
   EXPECT_LT(relative_error(run_logits(model, parameters, tokens), logits), kDoubleTolerance);
@@ -87,8 +108,160 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"ValuesAsWideAsQueries", [](ModelConfig& c) { c.v_head_dim = 12; }},
         Variant{"ValuesWiderThanQueries", [](ModelConfig& c) { c.v_head_dim = 16; }},
         Variant{"NoDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 0; }},
-        Variant{"OnlyDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 3; }}),
+        Variant{"OnlyDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 3; }},
+        Variant{"EverySecondLayerHasExperts",
+                [](ModelConfig& c) { c.first_k_dense_replace = 0, c.moe_layer_freq = 2; }},
+        Variant{"NoQueryLatent", [](ModelConfig& c) { c.q_lora_rank.reset(); }},
+        Variant{"Biases", [](ModelConfig& c) { c.attention_bias = true; }},
+        Variant{"BiasesWithoutQueryLatent",
+                [](ModelConfig& c) { c.attention_bias = true, c.q_lora_rank.reset(); }},
+        Variant{"TiedEmbeddings", [](ModelConfig& c) { c.tie_word_embeddings = true; }},
+        Variant{"OddValueWidth", [](ModelConfig& c) { c.v_head_dim = 7; }},
+        Variant{"RotaryHalvesApart", [](ModelConfig& c) { c.rope_interleave = false; }},
+        Variant{"Yarn", make_yarn}, Variant{"V2Greedy", make_v2},
+        Variant{"V2GreedyWithGroupsThatDoNotMatter",
+                [](ModelConfig& c) { make_v2(c), c.n_group = 4, c.topk_group = 1; }},
+        Variant{"V2GroupLimited",
+                [](ModelConfig& c) { make_v2(c), c.topk_method = "group_limited_greedy"; }},
+        Variant{"V2Normalised",
+                [](ModelConfig& c) {
+                  make_v2(c), c.norm_topk_prob = true, c.routed_scaling_factor = 1;
+                }}),
     [](const auto& variant) { return variant.param.name; });
+
+// All terms of the objective, over documents packed into rows, with two depths of prediction.
+struct Objectives {
+  const char* name;
+  void (*change)(ModelConfig&, Objective&);
+};
+
+class WholeObjective : public ::testing::TestWithParam<Objectives> {};
+
+TEST_P(WholeObjective, AgreesWithAutogradInDouble) {
+  ModelConfig config = small_config();
+  Pass pass;
+  GetParam().change(config, pass.objective);
+  Model model(config, at::kDouble, at::kCPU);
+  TestParameters parameters(config, at::kDouble);
+  const at::Tensor tokens = some_tokens(2, 9, config.vocab_size);
+  const at::Tensor targets = targets_with_gaps(2, 9, config.vocab_size);
+  const at::Tensor starts = at::tensor(std::vector<int64_t>{0, 0, 0, 3, 3, 3, 3, 3, 8,  //
+                                                            0, 1, 1, 1, 1, 5, 5, 7, 7})
+                                .view({2, 9});
+  pass.rows = document_rows(starts.to(at::kInt));
+
+  Oracle oracle(config, leaves(parameters.values()));
+  oracle.set_documents(starts);
+  oracle.set_objective(pass.objective);
+  const int64_t depths = config.num_nextn_predict_layers;
+  const at::Tensor loss = oracle.loss_sum(oracle.logits(tokens), targets);
+  const at::Tensor predicted = oracle.prediction_loss_sum(tokens, targets);
+  at::Tensor objective = loss.add(oracle.balance_sum()).add(oracle.z_sum());
+  if (depths > 0) {
+    objective = objective.add(predicted, pass.objective.prediction / static_cast<double>(depths));
+  }
+  const Named expected = gradients(objective, inputs_of(parameters, oracle));
+
+  const double seed = 0.25;
+  double prediction_sum = 0;
+  const double loss_sum =
+      run_step(model, parameters, tokens, targets, seed, true, pass, &prediction_sum);
+  EXPECT_NEAR(loss_sum, loss.item<double>(), 1e-10);
+  EXPECT_NEAR(prediction_sum, predicted.item<double>(), 1e-10);
+  const RouterTerms terms = model.take_router_terms();
+  EXPECT_NEAR(terms.balance, oracle.balance_sum().item<double>(), 1e-10);
+  EXPECT_NEAR(terms.z, oracle.z_sum().item<double>(), 1e-10);
+  EXPECT_EQ(model.take_router_terms().balance, 0);
+  expect_gradients(parameters, expected, seed, kDoubleTolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Terms, WholeObjective,
+    ::testing::Values(Objectives{"DocumentsAlone", [](ModelConfig&, Objective&) {}},
+                      Objectives{"Balance", [](ModelConfig&, Objective& o) { o.balance = 0.3; }},
+                      Objectives{"BalanceOfGroups",
+                                 [](ModelConfig&, Objective& o) {
+                                   o.device_balance = 0.2, o.communication_balance = 0.4;
+                                 }},
+                      Objectives{"RouterZ", [](ModelConfig&, Objective& o) { o.router_z = 0.1; }},
+                      Objectives{"V2",
+                                 [](ModelConfig& c, Objective& o) {
+                                   make_v2(c);
+                                   c.topk_method = "group_limited_greedy";
+                                   o = {1, 0.3, 0.2, 0.4, 0.1, 0};
+                                 }},
+                      Objectives{"OneDepth",
+                                 [](ModelConfig& c, Objective& o) {
+                                   c.num_nextn_predict_layers = 1, o.prediction = 0.3;
+                                 }},
+                      Objectives{"TwoDepthsTiedWithAll",
+                                 [](ModelConfig& c, Objective& o) {
+                                   c.num_nextn_predict_layers = 2, c.tie_word_embeddings = true;
+                                   o = {1, 0.3, 0, 0, 0.1, 0.7};
+                                 }}),
+    [](const auto& variant) { return variant.param.name; });
+
+// What is computed again has the bits that it had.
+TEST(Model, RecomputedGradientsHaveTheSameBits) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    ModelConfig config = small_config();
+    config.num_nextn_predict_layers = 1;
+    make_yarn(config);
+    const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
+    const Objective objective{1, 0.01, 0.01, 0.01, 0.01, 0.3};
+    TestParameters kept(config, dtype);
+    Model model(config, dtype, at::kCPU);
+    const double loss =
+        run_step(model, kept, tokens, tokens, 1, true, {{}, {}, objective, Recompute::None});
+    const at::Tensor loads = model.expert_loads().clone();
+    const RouterTerms terms = model.take_router_terms();
+    for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
+      model.reset_expert_loads();
+      TestParameters again(config, dtype);
+      EXPECT_EQ(run_step(model, again, tokens, tokens, 1, true, {{}, {}, objective, recompute}),
+                loss);
+      EXPECT_TRUE(same_bits(model.expert_loads(), loads));  // counted once
+      EXPECT_EQ(model.take_router_terms().balance, terms.balance);
+      for (const ParameterSpec& spec : kept.specs()) {
+        EXPECT_TRUE(same_bits(again.gradient(spec.name), kept.gradient(spec.name))) << spec.name;
+      }
+    }
+  }
+}
+
+// A packed row is its documents in rows of their own; what another document says changes nothing.
+TEST(Model, PackedRowsAreTheirDocuments) {
+  ModelConfig config = small_config();
+  config.num_nextn_predict_layers = 2;
+  const int64_t length = 15;
+  const at::Tensor apart = some_tokens(2, length, config.vocab_size);
+  at::Tensor targets = shifted(apart, 1, kIgnoredTarget);
+  const at::Tensor packed = apart.view({1, 2 * length});
+  const at::Tensor index = at::arange(2 * length, at::kInt);
+  const Rows rows = document_rows(index.sub(index.remainder(length)).unsqueeze(0));
+  const Objective objective{1, 0, 0, 0, 0, 0.3};
+  Model model(config, at::kFloat, at::kCPU);
+  TestParameters one(config, at::kFloat);
+  TestParameters two(config, at::kFloat);
+  double predicted_apart = 0;
+  double predicted_packed = 0;
+  const double loss_apart =
+      run_step(model, one, apart, targets, 1, true, {{}, {}, objective, {}}, &predicted_apart);
+  const double loss_packed = run_step(model, two, packed, targets.view({1, 2 * length}), 1, true,
+                                      {rows, {}, objective, {}}, &predicted_packed);
+  EXPECT_NEAR(loss_packed, loss_apart, 1e-6 * loss_apart);
+  EXPECT_NEAR(predicted_packed, predicted_apart, 1e-6 * predicted_apart);
+  for (const ParameterSpec& spec : one.specs()) {
+    EXPECT_LT(relative_error(two.gradient(spec.name), one.gradient(spec.name)), 1e-5) << spec.name;
+  }
+
+  const at::Tensor before = run_logits(model, one, packed, rows);
+  const at::Tensor other = packed.clone();
+  other.narrow(1, 0, length).add_(1).remainder_(config.vocab_size);
+  const at::Tensor after = run_logits(model, one, other, rows);
+  EXPECT_FALSE(same_bits(after.narrow(1, 0, length), before.narrow(1, 0, length)));
+  EXPECT_TRUE(same_bits(after.narrow(1, length, length), before.narrow(1, length, length)));
+}
 
 // f32 against f64: rounding of some hundred operations in a row. LibTorch's own f32 autograd is as
 // far away.
@@ -176,8 +349,8 @@ TEST(Model, RefusesWhatDoesNotFit) {
                Error);
   const at::Tensor too_long =
       normal("hidden", {1, config.max_position_embeddings + 1, 24}, 1.0, at::kFloat);
-  EXPECT_THROW(model.forward(1, parameters.bind_values(1), too_long, nullptr, Mode::Evaluate),
-               Error);
+  const Pass pass{whole_rows(1, too_long.size(1)), Mode::Evaluate, {}, {}};
+  EXPECT_THROW(model.forward(1, parameters.bind_values(1), too_long, pass, nullptr), Error);
   config.hidden_act = "gelu";
   config.topk_group = 9;
   try {

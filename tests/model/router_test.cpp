@@ -36,8 +36,8 @@ at::Tensor row(std::vector<double> values, at::ScalarType dtype = at::kFloat) {
 std::vector<Routing> route(const RouterRule& r, const at::Tensor& scores_E,
                            const at::Tensor& bias_E) {
   const at::Tensor logits = scores_E.logit().unsqueeze(0);
-  return {kernels::cpu::choose_experts(r, logits, bias_E),
-          kernels::reference::choose_experts(r, logits, bias_E)};
+  return {kernels::cpu::choose_experts(r, logits, bias_E, false),
+          kernels::reference::choose_experts(r, logits, bias_E, false)};
 }
 
 std::vector<int64_t> experts_of(const Routing& routing) {
@@ -63,8 +63,8 @@ TEST(Router, FieldB062BiasSteersTheChoiceButNotTheWeights) {
 TEST(Router, FieldB062TinyScoresUnderABiasOf12KeepTheirWeights) {
   const at::Tensor bias = row({12, 12, 12, 0});
   const at::Tensor logits = row({-18.0, -18.5, -19.0, 3.0}).unsqueeze(0);  // scores about 1e-8
-  for (const Routing& r : {kernels::cpu::choose_experts(rule(4, 2), logits, bias),
-                           kernels::reference::choose_experts(rule(4, 2), logits, bias)}) {
+  for (const Routing& r : {kernels::cpu::choose_experts(rule(4, 2), logits, bias, false),
+                           kernels::reference::choose_experts(rule(4, 2), logits, bias, false)}) {
     const std::vector<double> w = weights_of(r);
     EXPECT_NEAR(w[0] + w[1], 2.5, 1e-5);
     for (size_t k = 0; k < 2; ++k) {
@@ -99,7 +99,8 @@ TEST(Router, EveryTokenGetsDifferentExpertsWhateverTheScores) {
   const double inf = std::numeric_limits<double>::infinity();
   const at::Tensor logits =
       row({std::nan(""), -inf, inf, 0, -inf, std::nan(""), -inf, 1}).unsqueeze(0);
-  const Routing r = kernels::cpu::choose_experts(rule(8, 4, 4, 2), logits, at::full({8}, -1e30));
+  const Routing r =
+      kernels::cpu::choose_experts(rule(8, 4, 4, 2), logits, at::full({8}, -1e30), false);
   std::vector<int64_t> experts = experts_of(r);
   std::sort(experts.begin(), experts.end());
   EXPECT_EQ(std::unique(experts.begin(), experts.end()), experts.end());
@@ -114,8 +115,8 @@ TEST(Router, AgreesWithTheReferenceUnderLargeBiases) {
   const RouterRule r(config);
   const at::Tensor logits = normal("logits", {10000, 8}, 2.0, at::kDouble);
   const at::Tensor bias = normal("bias", {8}, 6.0, at::kFloat).clamp(-12, 12);
-  const Routing fast = kernels::cpu::choose_experts(r, logits, bias);
-  const Routing plain = kernels::reference::choose_experts(r, logits, bias);
+  const Routing fast = kernels::cpu::choose_experts(r, logits, bias, false);
+  const Routing plain = kernels::reference::choose_experts(r, logits, bias, false);
   EXPECT_TRUE(same_bits(fast.experts_NK, plain.experts_NK));
   EXPECT_LT(relative_error(fast.weights_NK, plain.weights_NK), 1e-14);
 

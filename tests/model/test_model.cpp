@@ -56,19 +56,19 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
   for (int64_t unit = 0; unit < num_units(config); ++unit) {
     int64_t size = 0;
     for (const ParameterSpec& spec : specs_) {
-      size += spec.unit == unit ? spec.num_elements() : 0;
+      size += spec.unit == unit && !spec.is_tied() ? spec.num_elements() : 0;
     }
     const at::Tensor flat_values = at::empty({size}, at::TensorOptions().dtype(dtype));
     const at::Tensor flat_gradients = at::zeros({size}, at::TensorOptions().dtype(grad_dtype));
     int64_t offset = 0;
     for (const ParameterSpec& spec : specs_) {
-      if (spec.unit != unit) {
+      if (spec.unit != unit || spec.is_tied()) {
         continue;
       }
       const at::Tensor value = flat_values.narrow(0, offset, spec.num_elements()).view(spec.shape);
       const bool is_norm = spec.init == Init::Ones;
-      value.copy_(
-          normal(spec.name, spec.shape, is_norm ? 0.1 : deviation).add(is_norm ? 1.0 : 0.0));
+      value.copy_(normal(spec.name, spec.shape, spec.init == Init::Normal ? deviation : 0.1)
+                      .add(is_norm ? 1.0 : 0.0));
       const bool stays_wide =
           dtype == at::kBFloat16 && (is_norm || spec.name.ends_with("mlp.gate.weight"));
       values_[spec.name] = stays_wide ? value.to(at::kFloat) : value;
@@ -79,15 +79,23 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
   }
 }
 
+const std::string& TestParameters::root(const ParameterSpec& spec) const {
+  return spec.is_tied() ? specs_[static_cast<size_t>(spec.tied_to)].name : spec.name;
+}
+
+// The first use of a gradient in a step writes it: of a tied one that is the head's.
 std::vector<Bound> TestParameters::bind(int64_t unit, bool overwrite) {
   std::vector<Bound> bound;
   for (const ParameterSpec& spec : specs_) {
-    if (spec.unit == unit) {
-      if (overwrite) {
-        gradients_[spec.name].fill_(std::numeric_limits<double>::quiet_NaN());
-      }
-      bound.push_back({values_[spec.name], gradients_[spec.name], overwrite});
+    if (spec.unit != unit) {
+      continue;
     }
+    const std::string& name = root(spec);
+    const bool is_written = unit == 0 && specs_.back().is_tied();
+    if (overwrite && !is_written) {
+      gradients_[name].fill_(std::numeric_limits<double>::quiet_NaN());
+    }
+    bound.push_back({values_[name], gradients_[name], overwrite && !is_written});
   }
   return bound;
 }
@@ -96,7 +104,7 @@ std::vector<Bound> TestParameters::bind_values(int64_t unit) const {
   std::vector<Bound> bound;
   for (const ParameterSpec& spec : specs_) {
     if (spec.unit == unit) {
-      bound.push_back({values_.at(spec.name), {}, false});
+      bound.push_back({values_.at(root(spec)), {}, false});
     }
   }
   return bound;
@@ -109,28 +117,74 @@ void TestParameters::zero_gradients() {
 }
 
 double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT,
-                const at::Tensor& targets_BT, double seed, bool overwrite) {
-  const int64_t layers = model.config().num_hidden_layers;
+                const at::Tensor& targets_BT, double seed, bool overwrite, Pass pass,
+                double* prediction_sum) {
+  if (pass.rows.count == 0) {
+    pass.rows = whole_rows(tokens_BT.size(0), tokens_BT.size(1));
+  }
+  pass.mode = Mode::Train;
+  pass.objective.seed = seed;
+  const int64_t layers = model.last_layer_unit();
+  const int64_t depths = model.num_depths();
   std::vector<LayerTape> tapes(layers);
   at::Tensor hidden = model.embed(parameters.bind_values(0), tokens_BT);
   for (int64_t unit = 1; unit <= layers; ++unit) {
-    hidden =
-        model.forward(unit, parameters.bind_values(unit), hidden, &tapes[unit - 1], Mode::Train);
+    hidden = model.forward(unit, parameters.bind_values(unit), hidden, pass, &tapes[unit - 1]);
   }
-  const HeadGradient head = model.head_loss_and_backward(
-      parameters.bind(model.head_unit(), overwrite), hidden, targets_BT, seed);
+  std::vector<PredictionTape> prediction_tapes(depths);
+  std::vector<PredictionLayer::Output> predictions;
+  for (int64_t depth = 1; depth <= depths; ++depth) {
+    const at::Tensor embedded =
+        model.embed(parameters.bind_values(0), shifted(tokens_BT, depth, 0));
+    predictions.push_back(model.predict(
+        depth, parameters.bind_values(model.depth_unit(depth)), embedded,
+        depth == 1 ? hidden : predictions.back().hidden_BTD, pass, &prediction_tapes[depth - 1]));
+  }
+  const std::vector<Bound> head_bound = parameters.bind(model.head_unit(), overwrite);
+  const HeadGradient head = model.head_loss_and_backward(head_bound, hidden, targets_BT, seed);
   at::Tensor dhidden = head.dhidden;
+  std::vector<at::Tensor> dnormed;
+  for (int64_t depth = 1; depth <= depths; ++depth) {
+    const HeadGradient predicted = model.predicted_loss_and_backward(
+        head_bound, predictions[depth - 1].normed_BTD,
+        prediction_targets(targets_BT, pass.rows, depth),
+        seed * pass.objective.prediction / static_cast<double>(depths));
+    dnormed.push_back(predicted.dhidden);
+    if (prediction_sum != nullptr) {
+      *prediction_sum += predicted.loss_sum;
+    }
+  }
+  std::vector<at::Tensor> dembedded(depths);
+  at::Tensor dnext;
+  for (int64_t depth = depths; depth > 0; --depth) {
+    const PredictionLayer::Gradient g =
+        model.predict_backward(depth, parameters.bind(model.depth_unit(depth), overwrite),
+                               dnormed[depth - 1], dnext, pass, prediction_tapes[depth - 1]);
+    dembedded[depth - 1] = g.dembedded_BTD;
+    dnext = g.dhidden_BTD;
+  }
+  dhidden = dnext.defined() ? dhidden.add(dnext) : dhidden;
   for (int64_t unit = layers; unit >= 1; --unit) {
-    dhidden = model.backward(unit, parameters.bind(unit, overwrite), dhidden, tapes[unit - 1]);
+    dhidden =
+        model.backward(unit, parameters.bind(unit, overwrite), dhidden, pass, tapes[unit - 1]);
   }
   model.embed_backward(parameters.bind(0, overwrite), tokens_BT, dhidden);
+  for (int64_t depth = 1; depth <= depths; ++depth) {
+    model.embed_backward(parameters.bind(0, false), shifted(tokens_BT, depth, 0),
+                         dembedded[depth - 1]);
+  }
   return head.loss_sum;
 }
 
-at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::Tensor& tokens_BT) {
+at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::Tensor& tokens_BT,
+                      const Rows& rows) {
+  const Pass pass{rows.count > 0 ? rows : whole_rows(tokens_BT.size(0), tokens_BT.size(1)),
+                  Mode::Evaluate,
+                  {},
+                  {}};
   at::Tensor hidden = model.embed(parameters.bind_values(0), tokens_BT);
-  for (int64_t unit = 1; unit <= model.config().num_hidden_layers; ++unit) {
-    hidden = model.forward(unit, parameters.bind_values(unit), hidden, nullptr, Mode::Evaluate);
+  for (int64_t unit = 1; unit <= model.last_layer_unit(); ++unit) {
+    hidden = model.forward(unit, parameters.bind_values(unit), hidden, pass, nullptr);
   }
   return model.head_logits(parameters.bind_values(model.head_unit()), hidden);
 }

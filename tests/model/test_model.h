@@ -46,17 +46,22 @@ class TestParameters {
   void zero_gradients();
 
  private:
+  [[nodiscard]] const std::string& root(const ParameterSpec& spec) const;
+
   std::vector<ParameterSpec> specs_;
   std::map<std::string, at::Tensor> values_, gradients_;
 };
 
 /// One micro-batch as the trainer runs it: returns the loss sum and leaves gradients in
-/// `parameters`.
+/// `parameters`. `pass`: whole rows when it has none; its mode and seed are overridden.
+/// `prediction_sum` gets the sum of multi-token prediction's losses.
 double run_step(Model& model, TestParameters& parameters, const at::Tensor& tokens_BT,
-                const at::Tensor& targets_BT, double seed, bool overwrite);
+                const at::Tensor& targets_BT, double seed, bool overwrite, Pass pass = {},
+                double* prediction_sum = nullptr);
 
 /// Forward only: logits [B, T, V].
-at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::Tensor& tokens_BT);
+at::Tensor run_logits(Model& model, const TestParameters& parameters, const at::Tensor& tokens_BT,
+                      const Rows& rows = {});
 
 /// ||a - b|| / ||b||, in f64; infinite where a has a NaN.
 double relative_error(const at::Tensor& a, const at::Tensor& b);

@@ -100,10 +100,12 @@ TEST_F(RunPlanTest, UnknownPluginIsExitCodeThree) {
 }
 
 TEST_F(RunPlanTest, ModelsThatCannotBeBuiltAreRefusedByName) {
-  EXPECT_THAT(format(refused(good, {"model.tie_word_embeddings=true"})),
-              HasSubstr("tie_word_embeddings"));
-  EXPECT_THAT(format(refused(good, {"model.num_nextn_predict_layers=1"})),
+  EXPECT_THAT(format(refused(good, {"model.scoring_func=\"softmax\""})), HasSubstr("scoring_func"));
+  EXPECT_THAT(format(refused(good, {"model.num_nextn_predict_layers=-1"})),
               HasSubstr("num_nextn_predict_layers"));
+  EXPECT_THAT(format(refused(good, {"model.rope_parameters={ rope_type = \"llama3\" }"})),
+              HasSubstr("rope_parameters.rope_type"));
+  EXPECT_THAT(format(refused(good, {"model.rope_parameters=3"})), HasSubstr("a table or"));
   EXPECT_THAT(format(refused(good, {"model.vocab_size=100"})), HasSubstr("vocab_size"));
   EXPECT_THAT(format(refused(good, {"data.sequence_tokens=4096"})),
               HasSubstr("max_position_embeddings"));

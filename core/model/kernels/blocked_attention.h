@@ -14,9 +14,10 @@ namespace ciuic::core::kernels {
 bool has_blocked_attention(at::ScalarType dtype);
 
 at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
-                             const at::Tensor& v_BTHd, double scale, at::Tensor* log_sum_BHT);
+                             const at::Tensor& v_BTHd, const AttentionRule& rule,
+                             at::Tensor* log_sum_BHT);
 
 AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
-                                             double scale, const at::Tensor& dv_BTHd);
+                                             const AttentionRule& rule, const at::Tensor& dv_BTHd);
 
 }  // namespace ciuic::core::kernels

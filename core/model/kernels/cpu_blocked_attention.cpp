@@ -36,8 +36,9 @@ int64_t rounded_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+// Of one head of one span.
 struct Sizes {
-  int64_t batch, tokens, heads, key_dim, value_dim;
+  int64_t tokens, key_dim, value_dim;
 
   [[nodiscard]] int64_t score_stride() const { return rounded_up(tokens, kPanelWidth); }
   /// Floats of a [rows, width] matrix in panels.
@@ -45,10 +46,6 @@ struct Sizes {
     return rows * rounded_up(width, kPanelWidth);
   }
 };
-
-Sizes sizes_of(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd) {
-  return {q_BTHd.size(0), q_BTHd.size(1), q_BTHd.size(2), q_BTHd.size(3), v_BTHd.size(3)};
-}
 
 // Hands out parts of a thread's memory, each 64-byte aligned. Without memory it only counts.
 class Arena {
@@ -66,7 +63,7 @@ class Arena {
   int64_t used_ = 0;
 };
 
-// One head of a [B, T, H, d] tensor.
+// One head of a span of a [B, T, H, d] tensor.
 template <typename T>
 struct Head {
   T* data;
@@ -74,12 +71,15 @@ struct Head {
 };
 
 template <typename T>
-Head<const T> head_of(const at::Tensor& x, int64_t batch, int64_t head) {
-  return {x.const_data_ptr<T>() + batch * x.stride(0) + head * x.stride(2), x.stride(1)};
+Head<const T> head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
+  return {x.const_data_ptr<T>() + span.row * x.stride(0) + span.begin * x.stride(1) +
+              head * x.stride(2),
+          x.stride(1)};
 }
 template <typename T>
-Head<T> writable_head_of(const at::Tensor& x, int64_t batch, int64_t head) {
-  return {x.mutable_data_ptr<T>() + batch * x.stride(0) + head * x.stride(2), x.stride(1)};
+Head<T> writable_head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
+  const Head<const T> found = head_of<T>(x, span, head);
+  return {const_cast<T*>(found.data), found.stride};
 }
 
 template <typename T>
@@ -321,20 +321,32 @@ void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHea
   write_head(heads.dv, space.dv, z.tokens, z.value_dim, nullptr);
 }
 
-// Calls body(space, batch, head) for all heads, spread over the threads, each with its own working
-// memory.
+// Calls body(sizes, space, span, head) for all heads of all spans, spread over the threads, each with
+// its own working memory.
 template <typename Space, typename Body>
-void for_each_head(const Sizes& z, const Body& body) {
+void for_each_head(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd, const Rows& rows,
+                   const Body& body) {
+  const int64_t heads = q_BTHd.size(2);
+  const Sizes longest{rows.num_positions(), q_BTHd.size(3), v_BTHd.size(3)};
   Arena counter(nullptr);
-  const Space counted(counter, z);
-  at::parallel_for(0, z.batch * z.heads, 1, [&](int64_t begin, int64_t end) {
+  const Space counted(counter, longest);
+  const auto spans = static_cast<int64_t>(rows.spans.size());
+  at::parallel_for(0, spans * heads, 1, [&](int64_t begin, int64_t end) {
     thread_local AlignedBuffer buffer;
-    Arena arena(buffer.reserve(counter.used()));
-    const Space space(arena, z);
+    float* memory = buffer.reserve(counter.used());
     for (int64_t i = begin; i < end; ++i) {
-      body(space, i / z.heads, i % z.heads);
+      const Rows::Span& span = rows.spans[static_cast<size_t>(i / heads)];
+      const Sizes sizes{span.length, longest.key_dim, longest.value_dim};
+      Arena arena(memory);
+      body(sizes, Space(arena, sizes), span, i % heads);
     }
   });
+}
+
+// The log sums of a span's head in [B, H, T].
+float* log_sums_of(const at::Tensor& log_sum_BHT, const Rows::Span& span, int64_t head) {
+  return const_cast<float*>(log_sum_BHT.const_data_ptr<float>()) +
+         span.row * log_sum_BHT.stride(0) + head * log_sum_BHT.stride(1) + span.begin;
 }
 
 template <typename Body>
@@ -350,43 +362,46 @@ bool has_blocked_attention(at::ScalarType dtype) {
 }
 
 at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
-                             const at::Tensor& v_BTHd, double scale, at::Tensor* log_sum_BHT) {
-  const Sizes z = sizes_of(q_BTHd, v_BTHd);
+                             const at::Tensor& v_BTHd, const AttentionRule& rule,
+                             at::Tensor* log_sum_BHT) {
   at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
-  *log_sum_BHT = at::empty({z.batch, z.heads, z.tokens}, q_BTHd.options().dtype(at::kFloat));
+  *log_sum_BHT = at::empty({q_BTHd.size(0), q_BTHd.size(2), q_BTHd.size(1)},
+                           q_BTHd.options().dtype(at::kFloat));
   with_narrow_dtype(q_BTHd.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for_each_head<ForwardSpace>(z, [&](const ForwardSpace& space, int64_t batch, int64_t head) {
-      forward_head<T>(z, space, head_of<T>(q_BTHd, batch, head), head_of<T>(k_BTHd, batch, head),
-                      head_of<T>(v_BTHd, batch, head), writable_head_of<T>(out_BTHd, batch, head),
-                      log_sum_BHT->mutable_data_ptr<float>() + (batch * z.heads + head) * z.tokens,
-                      static_cast<float>(scale));
-    });
+    for_each_head<ForwardSpace>(
+        q_BTHd, v_BTHd, rule.rows,
+        [&](const Sizes& z, const ForwardSpace& space, const Rows::Span& span, int64_t head) {
+          forward_head<T>(z, space, head_of<T>(q_BTHd, span, head), head_of<T>(k_BTHd, span, head),
+                          head_of<T>(v_BTHd, span, head), writable_head_of<T>(out_BTHd, span, head),
+                          log_sums_of(*log_sum_BHT, span, head), static_cast<float>(rule.scale));
+        });
   });
   return out_BTHd;
 }
 
 AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
-                                             double scale, const at::Tensor& dv_BTHd) {
-  const Sizes z = sizes_of(tape.q_BTHd, tape.v_BTHd);
+                                             const AttentionRule& rule, const at::Tensor& dv_BTHd) {
   const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
                             at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
   with_narrow_dtype(dout_BTHd.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for_each_head<BackwardSpace>(z, [&](const BackwardSpace& space, int64_t batch, int64_t head) {
-      const BackwardHeads<T> heads{
-          head_of<T>(tape.q_BTHd, batch, head),
-          head_of<T>(tape.k_BTHd, batch, head),
-          head_of<T>(tape.v_BTHd, batch, head),
-          head_of<T>(tape.out_BTHd, batch, head),
-          head_of<T>(dout_BTHd, batch, head),
-          tape.log_sum_BHT.const_data_ptr<float>() + (batch * z.heads + head) * z.tokens,
-          writable_head_of<T>(g.dq_BTHd, batch, head),
-          writable_head_of<T>(g.dk_BTHd, batch, head),
-          writable_head_of<T>(dv_BTHd, batch, head),
-      };
-      backward_head<T>(z, space, heads, static_cast<float>(scale));
-    });
+    for_each_head<BackwardSpace>(
+        tape.q_BTHd, tape.v_BTHd, rule.rows,
+        [&](const Sizes& z, const BackwardSpace& space, const Rows::Span& span, int64_t head) {
+          const BackwardHeads<T> heads{
+              head_of<T>(tape.q_BTHd, span, head),
+              head_of<T>(tape.k_BTHd, span, head),
+              head_of<T>(tape.v_BTHd, span, head),
+              head_of<T>(tape.out_BTHd, span, head),
+              head_of<T>(dout_BTHd, span, head),
+              log_sums_of(tape.log_sum_BHT, span, head),
+              writable_head_of<T>(g.dq_BTHd, span, head),
+              writable_head_of<T>(g.dk_BTHd, span, head),
+              writable_head_of<T>(dv_BTHd, span, head),
+          };
+          backward_head<T>(z, space, heads, static_cast<float>(rule.scale));
+        });
   });
   return g;
 }

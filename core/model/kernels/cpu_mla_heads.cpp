@@ -11,17 +11,19 @@
 namespace ciuic::core::kernels::cpu {
 namespace {
 
-// out may be in. direction: 1 turns by the angle, -1 back.
+// out may be in. direction: 1 turns by the angle, -1 back. `next`: from one pair to the next;
+// `apart`: from a pair's first element to its second.
 template <typename In, typename Out, typename A>
-[[gnu::always_inline]] inline void turn(const In* in, Out* out, const A* c, const A* s,
-                                        int64_t half, A direction) {
+[[gnu::always_inline]] inline void turn_pairs(const In* in, Out* out, const A* c, const A* s,
+                                              int64_t half, A direction, int64_t next,
+                                              int64_t apart) {
 #pragma omp simd
   for (int64_t i = 0; i < half; ++i) {
-    const A re = static_cast<A>(in[2 * i]);
-    const A im = static_cast<A>(in[2 * i + 1]);
+    const A re = static_cast<A>(in[next * i]);
+    const A im = static_cast<A>(in[next * i + apart]);
     const A sine = s[i] * direction;
-    out[2 * i] = static_cast<Out>(re * c[i] - im * sine);
-    out[2 * i + 1] = static_cast<Out>(re * sine + im * c[i]);
+    out[next * i] = static_cast<Out>(re * c[i] - im * sine);
+    out[next * i + apart] = static_cast<Out>(re * sine + im * c[i]);
   }
 }
 
@@ -31,21 +33,43 @@ struct Table {
       : cosine(angles.cosine.const_data_ptr<A>()),
         sine(angles.sine.const_data_ptr<A>()),
         half(angles.cosine.size(1)),
-        positions(angles.num_positions) {}
+        positions(angles.num_positions),
+        position_of_row(angles.positions_N.defined() ? angles.positions_N.const_data_ptr<int32_t>()
+                                                     : nullptr),
+        is_interleaved(angles.is_interleaved) {}
   const A* cosine;
   const A* sine;
   int64_t half, positions;
+  const int32_t* position_of_row;
+  bool is_interleaved;
+
+  /// First of the row's angles.
+  [[nodiscard]] int64_t at(int64_t row) const {
+    return half * (position_of_row != nullptr ? position_of_row[row] : row % positions);
+  }
 };
+
+template <typename In, typename Out, typename A>
+[[gnu::always_inline]] inline void turn(const In* in, Out* out, const Table<A>& table,
+                                        int64_t angle, A direction) {
+  const A* c = table.cosine + angle;
+  const A* s = table.sine + angle;
+  if (table.is_interleaved) {  // with constants, so that the loop is vectorised
+    turn_pairs<In, Out, A>(in, out, c, s, table.half, direction, 2, 1);
+  } else {
+    turn_pairs<In, Out, A>(in, out, c, s, table.half, direction, 1, table.half);
+  }
+}
 
 template <typename T, typename A>
 CIUIC_CPU_CLONES void rotate_rows(T* q, int64_t begin, int64_t end, int64_t heads, int64_t head_dim,
                                   Table<A> table, A direction) {
   const int64_t nope = head_dim - 2 * table.half;
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t angle = row % table.positions * table.half;
+    const int64_t angle = table.at(row);
     for (int64_t head = 0; head < heads; ++head) {
       T* rope = q + (row * heads + head) * head_dim + nope;
-      turn<T, T, A>(rope, rope, table.cosine + angle, table.sine + angle, table.half, direction);
+      turn<T, T, A>(rope, rope, table, angle, direction);
     }
   }
 }
@@ -73,9 +97,9 @@ CIUIC_CPU_CLONES void assemble_rows(const T* kv, const T* latent_rope, T* k, int
   const int64_t rope_dim = 2 * table.half;
   const int64_t key_dim = shape.nope + rope_dim;
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t angle = row % table.positions * table.half;
-    turn<T, T, A>(latent_rope + row * shape.latent_stride + shape.rope_offset, rope,
-                  table.cosine + angle, table.sine + angle, table.half, A(1));
+    const int64_t angle = table.at(row);
+    turn<T, T, A>(latent_rope + row * shape.latent_stride + shape.rope_offset, rope, table, angle,
+                  A(1));
     for (int64_t head = 0; head < shape.heads; ++head) {
       T* key = k + (row * shape.heads + head) * key_dim;
       std::copy_n(kv + (row * shape.heads + head) * shape.kv_dim, shape.nope, key);
@@ -99,9 +123,9 @@ CIUIC_CPU_CLONES void disassemble_rows(const T* dk, T* dkv, T* dlatent_rope, int
         sum[i] += static_cast<A>(key[shape.nope + i]);
       }
     }
-    const int64_t angle = row % table.positions * table.half;
-    turn<A, T, A>(sum, dlatent_rope + row * shape.latent_stride + shape.rope_offset,
-                  table.cosine + angle, table.sine + angle, table.half, A(-1));
+    const int64_t angle = table.at(row);
+    turn<A, T, A>(sum, dlatent_rope + row * shape.latent_stride + shape.rope_offset, table, angle,
+                  A(-1));
   }
 }
 

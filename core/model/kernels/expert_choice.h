@@ -11,14 +11,14 @@ namespace ciuic::core::kernels {
 
 namespace reference {
 Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
-                       const at::Tensor& bias_E);
+                       const at::Tensor& bias_E, bool keeps_scores);
 at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
                                    const at::Tensor& dweights_NK);
 }  // namespace reference
 
 namespace cpu {
 Routing choose_experts(const RouterRule& rule, const at::Tensor& logits_NE,
-                       const at::Tensor& bias_E);
+                       const at::Tensor& bias_E, bool keeps_scores);
 at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routing,
                                    const at::Tensor& dweights_NK);
 }  // namespace cpu

@@ -4,6 +4,7 @@
 #include "core/model/kernels/mla_heads.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
 
@@ -13,20 +14,32 @@ namespace ciuic::core::kernels {
 namespace reference {
 namespace {
 
+// [N, 1, R / 2]: the rows' values of a table of angles.
+at::Tensor by_row(const at::Tensor& table, const Angles& angles, int64_t rows) {
+  if (angles.positions_N.defined()) {
+    return table.index_select(0, angles.positions_N).unsqueeze(1);
+  }
+  return table.narrow(0, 0, angles.num_positions)
+      .repeat({rows / angles.num_positions, 1})
+      .unsqueeze(1);
+}
+
 // x: [N, heads, R], rotated (or turned back: direction -1) out of place, in x's dtype.
 at::Tensor rotated(const at::Tensor& x, const Angles& angles, double direction) {
-  const auto n = x.size(0);
-  const auto heads = x.size(1);
-  const auto half = x.size(2) / 2;
-  const auto sequences = n / angles.num_positions;
-  const at::Tensor pairs = x.to(accumulate_dtype(x.scalar_type()))
-                               .reshape({sequences, angles.num_positions, heads, half, 2});
-  const at::Tensor re = pairs.select(4, 0);
-  const at::Tensor im = pairs.select(4, 1);
-  const at::Tensor c = angles.cosine.narrow(0, 0, angles.num_positions).unsqueeze(1);
-  const at::Tensor s = angles.sine.narrow(0, 0, angles.num_positions).unsqueeze(1).mul(direction);
-  const at::Tensor out = at::stack({re.mul(c).sub(im.mul(s)), re.mul(s).add(im.mul(c))}, 4);
-  return out.reshape({n, heads, 2 * half}).to(x.scalar_type());
+  const int64_t half = x.size(2) / 2;
+  const at::IntArrayRef split = x.sizes();
+  const at::Tensor wide = x.to(accumulate_dtype(x.scalar_type()));
+  // The two members of a pair are the last dimension, or the last but one.
+  const at::Tensor pairs = angles.is_interleaved
+                               ? wide.reshape({split[0], split[1], half, 2})
+                               : wide.reshape({split[0], split[1], 2, half}).transpose(2, 3);
+  const at::Tensor re = pairs.select(3, 0);
+  const at::Tensor im = pairs.select(3, 1);
+  const at::Tensor c = by_row(angles.cosine, angles, x.size(0));
+  const at::Tensor s = by_row(angles.sine, angles, x.size(0)).mul(direction);
+  const at::Tensor out = at::stack({re.mul(c).sub(im.mul(s)), re.mul(s).add(im.mul(c))},
+                                   angles.is_interleaved ? 3 : 2);
+  return out.reshape(x.sizes()).to(x.scalar_type());
 }
 
 at::Tensor tail(const at::Tensor& x, int64_t size) { return x.narrow(-1, x.size(-1) - size, size); }

@@ -3,8 +3,8 @@
 
 // Rotation by position, and putting MLA's keys together from their per-head and their shared part.
 //
-// Adjacent pairs turn by the angle of their position (row mod T), written as complex numbers z e^(i
-// angle); the gradient turns back. Shapes: N = B*T rows, T tokens, H heads, P position-free width,
+// Pairs turn by the angle of their position, written as complex numbers z e^(i angle); the gradient
+// turns back. Shapes: N = B*T rows, T tokens, H heads, P position-free width,
 // R rotary width, C latent. Source: RoFormer, arXiv:2104.09864, equation 34; DeepSeek-V2,
 // arXiv:2405.04434, equations 14-19.
 
@@ -14,10 +14,12 @@
 
 namespace ciuic::core::kernels {
 
-/// cosine, sine: f32 or f64 [>= T, R / 2].
+/// cosine, sine: f32 or f64 [positions, R / 2].
 struct Angles {
   at::Tensor cosine, sine;
-  int64_t num_positions;  // T
+  int64_t num_positions;       // T, when positions count along the rows
+  at::Tensor positions_N;      // int32 [N] otherwise; undefined: row mod T
+  bool is_interleaved = true;  // a pair is two adjacent elements, else elements half of R apart
 };
 
 /// Turns the last R elements of each head of q [N, H, P + R] in place; backward turns them back.
