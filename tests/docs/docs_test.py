@@ -209,12 +209,16 @@ path = ["{BUILD}/plugins"]
 [model]
 preset = "tiny"
 num_hidden_layers = 1
+num_nextn_predict_layers = 1
 [data]
 train = ["{text_file}"]
 sequence_tokens = 32
 [batch_scheduler.fixed]
 sequences = 2
 micro_sequences = 2
+[schedule]
+balance_loss_weight = 0.001
+router_z_loss_weight = 0.001
 [communicator]
 plugin = "local"
 [profiler]
