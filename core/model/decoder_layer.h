@@ -13,15 +13,11 @@
 #include "core/model/latent_attention.h"
 #include "core/model/mixture_of_experts.h"
 #include "core/model/model_config.h"
+#include "core/model/recompute.h"
 #include "core/model/rotary.h"
 #include "core/model/swiglu_mlp.h"
 
 namespace ciuic::core {
-
-/// What backward computes again instead of keeping it: nothing; norms, the up-projections of
-/// attention and SwiGLUs; or the whole layer but for its input. The bits of a gradient are the same
-/// in all three. Source: DeepSeek-V3, arXiv:2412.19437, section 3.2.3 (selective).
-enum class Recompute { None, Selective, Full };
 
 /// What one layer's backward needs from its forward. Opaque to the trainer, who keeps one per layer
 /// and micro-batch in flight.

@@ -75,9 +75,12 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
                    static_cast<uint64_t>(elements * dtype_bytes(dtype))});
   };
   for (const ciuic_param& p : session_.parameters()) {
+    if (p.tied_to >= 0) {
+      continue;  // a tied one is kept once, under its root's name
+    }
     const std::vector<int64_t> shape(p.global_shape, p.global_shape + p.ndim);
     add(state_key(p), p.master, shape);
-    for (const ciuic_state_spec& spec : session_.optimizer_state(p)) {
+    for (const ciuic_state_spec& spec : optimizer_state(session_.optimizer(), p)) {
       const bool like_parameter = spec.granule == 1 && spec.per_granule == 1;
       add("moment/" + std::string(to_view(spec.name)) + "/" + std::string(to_view(p.name)),
           spec.dtype,

@@ -42,17 +42,6 @@ Placement placement_of(const RankIdentity& id, const RunPlan& plan) {
   return p;
 }
 
-/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" (or
-/// ".bias") its module.
-std::string module_of(const std::string& parameter) {
-  for (const std::string_view suffix : {".weight", ".bias"}) {
-    if (parameter.size() > suffix.size() && parameter.ends_with(suffix)) {
-      return parameter.substr(0, parameter.size() - suffix.size());
-    }
-  }
-  return parameter;
-}
-
 }  // namespace
 
 Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous,
@@ -185,47 +174,10 @@ void Session::create_model() {
 }
 
 void Session::describe_parameters() {
-  std::vector<std::string> names;
-  std::vector<ciuic_module> modules;
-  names.reserve(model_->parameters().size());
-  const uint32_t data_group = groups_[1]->c().id;
-  const uint32_t expert_group = groups_[2]->c().id;
-  offsets_.reserve(model_->parameters().size());
-  for (const ParameterSpec& spec : model_->parameters()) {
-    names.push_back(module_of(spec.name));
-    const std::string& module = names.back();
-    offsets_.emplace_back(spec.shape.size(), 0);
-    ciuic_param p{};
-    p.struct_size = sizeof(p);
-    p.flags = CIUIC_PARAM_IN_NORM | (spec.is_expert ? uint32_t{CIUIC_PARAM_EXPERT} : 0u);
-    p.id = parameters_.size();
-    p.name = to_str(spec.name);
-    p.unit = static_cast<uint32_t>(spec.unit);
-    p.group = spec.is_expert ? expert_group : data_group;
-    p.tied_to = static_cast<int32_t>(spec.tied_to);
-    p.value = precision_->dtype_for(module, CIUIC_ROLE_VALUE);
-    p.grad = precision_->dtype_for(module, CIUIC_ROLE_GRAD);
-    p.reduce = precision_->dtype_for(module, CIUIC_ROLE_REDUCE);
-    p.master = precision_->dtype_for(module, CIUIC_ROLE_MASTER);
-    p.ndim = static_cast<int32_t>(spec.shape.size());
-    p.shape = p.global_shape = spec.shape.data();
-    p.offset = offsets_.back().data();
-    p.num_elements = spec.num_elements();
-    p.weight_decay = 1.0;
-    p.lr_scale = 1.0;
-    optimizer_->check(
-        optimizer_->vt<ciuic_optimizer_vt>().granule(optimizer_->self(), &p, &p.granule),
-        "optimizer.granule");
-    parameters_.push_back(p);
-
-    ciuic_module m{};
-    m.struct_size = sizeof(m);
-    m.id = static_cast<uint32_t>(p.id);
-    m.name = to_str(module);
-    modules.push_back(m);
-  }
-  precision_->attach(to_array(modules));
-  for (const ciuic_module& m : modules) {
+  table_ = std::make_unique<ParameterTable>(model_->parameters(), *precision_, *optimizer_,
+                                            groups_[1]->c().id, groups_[2]->c().id);
+  precision_->attach(to_array(table_->modules()));
+  for (const ciuic_module& m : table_->modules()) {
     if (precision_->hooks(m.id, {CIUIC_DEVICE_CPU, 0}) != 0) {
       throw Failure(ExitCode::Plugin,
                     "precision " + precision_->instance().name() +
@@ -241,23 +193,11 @@ void Session::set_up_sharding() {
   }
   ciuic_shard_plan request{};
   request.struct_size = sizeof(request);
-  request.params = to_array(parameters_);
+  request.params = to_array(table_->parameters());
   request.groups = to_array(abi_groups_);
   request.rank = identity_.rank;
   request.world = identity_.world;
   sharding_->setup(request);
-}
-
-std::vector<ciuic_state_spec> Session::optimizer_state(const ciuic_param& parameter) const {
-  ciuic_array specs{};
-  optimizer_->check(
-      optimizer_->vt<ciuic_optimizer_vt>().state_spec(optimizer_->self(), &parameter, &specs),
-      "optimizer.state_spec");
-  std::vector<ciuic_state_spec> out;
-  for (const ciuic_state_spec& spec : ArrayView<ciuic_state_spec>(specs)) {
-    out.push_back(spec);
-  }
-  return out;
 }
 
 }  // namespace ciuic::core

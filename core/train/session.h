@@ -23,6 +23,7 @@
 #include "core/plugin/events.h"
 #include "core/plugin/precision.h"
 #include "core/plugin/sharding.h"
+#include "core/train/parameter_table.h"
 #include "core/train/run_plan.h"
 
 namespace ciuic::core {
@@ -51,9 +52,7 @@ class Session {
   [[nodiscard]] const ShardingPlugin& sharding() const { return *sharding_; }
   [[nodiscard]] const BatchSchedulerPlugin& scheduler() const { return *scheduler_; }
   [[nodiscard]] const CheckpointPlugin& checkpoint() const { return *checkpoint_; }
-  [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return parameters_; }
-  /// State tensors that the optimizer keeps for a parameter.
-  [[nodiscard]] std::vector<ciuic_state_spec> optimizer_state(const ciuic_param& parameter) const;
+  [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return table_->parameters(); }
   /// Flushes profilers and waits for all plugins' threads. Before the end of the process, and after
   /// a failure.
   void quiesce() noexcept;
@@ -85,8 +84,7 @@ class Session {
   std::unique_ptr<Instance> optimizer_;
   ciuic_kind_service optimizer_service_{};
   std::unique_ptr<Model> model_;
-  std::vector<std::vector<int64_t>> offsets_;
-  std::vector<ciuic_param> parameters_;
+  std::unique_ptr<ParameterTable> table_;
   std::vector<ciuic_group> abi_groups_;
   std::unique_ptr<ShardingPlugin> sharding_;
   std::unique_ptr<BatchSchedulerPlugin> scheduler_;

@@ -27,12 +27,6 @@ uint64_t steps_of(const RunConfig& config, uint64_t step_tokens) {
   return (tokens + step_tokens - 1) / step_tokens;
 }
 
-Recompute recompute_of(const std::string& name) {
-  return name == "full"        ? Recompute::Full
-         : name == "selective" ? Recompute::Selective
-                               : Recompute::None;
-}
-
 int64_t rows_of(const BatchPlan& plan) {
   uint32_t rows = 1;
   for (const ciuic_batch_item& item : plan.items) {
@@ -84,7 +78,7 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
       state_(std::move(start)),
       binder_(session.sharding(), session.model()),
       passes_(session.model(), binder_, session.events(),
-              recompute_of(session.plan().config.run.recompute)),
+              recompute_named(session.plan().config.run.recompute)),
       checkpointing_(session, folder),
       first_plan_(plan_step(1)),
       total_steps_(steps_of(session.plan().config, first_plan_.tokens)),

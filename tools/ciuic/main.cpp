@@ -19,12 +19,14 @@ struct Command {
 };
 
 int evaluate(const Arguments& arguments) { become_worker("evaluate", arguments); }
+int estimate(const Arguments& arguments) { become_worker("estimate", arguments); }
 int generate(const Arguments& arguments) { become_worker("generate", arguments); }
 
 constexpr Command kCommands[] = {
     {"train", "trains the model that a TOML file describes", &train},
     {"evaluate", "loss, logits and gradients of a model on given tokens", &evaluate},
     {"generate", "continues a prompt", &generate},
+    {"estimate", "memory and FLOPs of a run, before it starts", &estimate},
     {"config", "checks, shows and documents configurations", &config},
     {"plugin", "lists and inspects plugins", &plugin},
     {"checkpoint", "lists, verifies and converts checkpoints", &checkpoint},
@@ -32,8 +34,7 @@ constexpr Command kCommands[] = {
 
 /// Commands of the contract that this version does not have: named, so that nobody looks for a
 /// typing error.
-constexpr const char* kLater[] = {"doctor",           "bench",   "report", "top",
-                                  "import-deepspeed", "estimate"};
+constexpr const char* kLater[] = {"doctor", "bench", "report", "top", "import-deepspeed"};
 
 void print_help() {
   std::cout << "usage: ciuic COMMAND [ARGUMENTS]\n\n"

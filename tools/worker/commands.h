@@ -11,6 +11,7 @@ namespace ciuic::tools {
 void show_failure(const std::string& text);
 
 int train_rank(const Arguments& arguments);
+int estimate(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
 int generate(const Arguments& arguments);
 int replay(const Arguments& arguments);

@@ -22,6 +22,9 @@ int dispatch(const Arguments& all) {
     if (all[0] == "evaluate") {
       return evaluate(rest);
     }
+    if (all[0] == "estimate") {
+      return estimate(rest);
+    }
     if (all[0] == "generate") {
       return generate(rest);
     }

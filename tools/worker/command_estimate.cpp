@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+//
+// ciuic estimate: what a run will need, before it starts: parameters, memory per rank and part,
+// FLOPs of a token. Nothing of the model is allocated; after a run, predicted against measured.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <ciuic/view.hpp>
+
+#include "core/launch/environment.h"
+#include "core/model/activation_bytes.h"
+#include "core/plugin/batch_scheduler.h"
+#include "core/plugin/precision.h"
+#include "core/train/objective_schedule.h"
+#include "core/train/parameter_table.h"
+#include "core/train/process_memory.h"
+#include "core/train/run_plan.h"
+#include "tools/worker/commands.h"
+
+namespace ciuic::tools {
+namespace {
+
+namespace po = boost::program_options;
+using core::Failure;
+
+/// Samples that no run reaches: an estimate needs no data.
+constexpr uint64_t kSamples = uint64_t{1} << 40;
+
+/// A run's plugins as far as an estimate asks them, without ranks and data.
+class Asked {
+ public:
+  Asked(const core::RunPlan& plan, int world, core::Log& log) : plan_(plan), log_(log) {
+    placement_.world = placement_.local_world = world;
+    data_.struct_size = sizeof(data_);
+    data_.ctx = const_cast<core::RunPlan*>(&plan_);
+    data_.samples = [](void*) { return kSamples; };
+    data_.lengths = [](void* ctx, uint64_t, uint64_t count, uint64_t* tokens) {
+      const auto& config = static_cast<const core::RunPlan*>(ctx)->config;
+      std::fill_n(tokens, count, static_cast<uint64_t>(config.data.sequence_tokens));
+      return static_cast<ciuic_status*>(nullptr);
+    };
+  }
+
+  template <typename T>
+  std::unique_ptr<T> create(uint32_t kind) {
+    const core::ChosenPlugin& chosen = plan_.plugin(kind);
+    auto host = std::make_unique<core::HostContext>(chosen.found.descriptor->name, log_);
+    host->add_service("ciuic.data", &data_);
+    return std::make_unique<T>(chosen.found, std::move(host), chosen.options, placement_);
+  }
+
+  core::BatchPlan first_step() {
+    const auto scheduler = create<core::BatchSchedulerPlugin>(CIUIC_KIND_BATCH_SCHEDULER);
+    ciuic_batch_request request{};
+    request.struct_size = sizeof(request);
+    request.seed = static_cast<uint64_t>(plan_.config.run.seed);
+    request.step = 1;
+    request.world = static_cast<uint32_t>(placement_.world);
+    request.only_rank = 0;
+    request.row_tokens = static_cast<uint32_t>(plan_.config.data.sequence_tokens);
+    return scheduler->plan(request);
+  }
+
+ private:
+  const core::RunPlan& plan_;
+  core::Log& log_;
+  core::Placement placement_;
+  ciuic_data_service data_{};
+};
+
+struct State {
+  int64_t values = 0, gradients = 0, masters = 0, optimizer = 0;
+  [[nodiscard]] int64_t total() const { return values + gradients + masters + optimizer; }
+};
+
+int64_t bytes_of(int64_t elements, const ciuic_dtype& dtype) {
+  return (elements * static_cast<int64_t>(dtype.bits) * dtype.lanes + 7) / 8;
+}
+
+State state_of(const core::ParameterTable& table, const core::Instance& optimizer) {
+  State state;
+  for (const ciuic_param& p : table.parameters()) {
+    if (p.tied_to >= 0) {
+      continue;
+    }
+    state.values += bytes_of(p.num_elements, p.value);
+    state.gradients += bytes_of(p.num_elements, p.grad);
+    state.masters += same(p.master, p.value) ? 0 : bytes_of(p.num_elements, p.master);
+    for (const ciuic_state_spec& spec : core::optimizer_state(optimizer, p)) {
+      const int64_t granule = std::max<int64_t>(1, spec.granule);
+      state.optimizer +=
+          bytes_of((p.num_elements + granule - 1) / granule * spec.per_granule, spec.dtype);
+    }
+  }
+  return state;
+}
+
+int64_t rows_of(const core::BatchPlan& plan) {
+  int64_t rows = 0;
+  for (const ciuic_batch_item& item : plan.items) {
+    rows = std::max<int64_t>(rows, int64_t{item.row} + 1);
+  }
+  return rows;
+}
+
+struct Estimate {
+  int64_t parameters = 0, active = 0;
+  double flops_per_token = 0;
+  int world = 1;
+  int64_t rows = 0, tokens = 0, step_tokens = 0;
+  State state;
+  core::ActivationBytes activations;
+  int64_t base = 0;  // a process that has done nothing yet
+
+  [[nodiscard]] int64_t total() const { return base + state.total() + activations.peak(); }
+};
+
+Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
+  Asked asked(plan, world, log);
+  const core::BatchPlan step = asked.first_step();
+  const auto precision = asked.create<core::PrecisionPlugin>(CIUIC_KIND_PRECISION);
+  const auto optimizer = asked.create<core::Instance>(CIUIC_KIND_OPTIMIZER);
+  const std::vector<core::ParameterSpec> specs = core::parameter_specs(plan.model);
+
+  Estimate e;
+  e.base = core::resident_bytes();
+  e.world = world;
+  e.parameters = core::count_parameters(plan.model);
+  e.active = core::count_active_parameters(plan.model);
+  e.rows = rows_of(step);
+  e.tokens = step.row_tokens;
+  e.step_tokens = static_cast<int64_t>(step.tokens);
+  e.flops_per_token = core::flops_per_token(plan.model, e.tokens);
+  e.state = state_of(core::ParameterTable(specs, *precision, *optimizer, 1, 2), *optimizer);
+  const ciuic_dtype activation = precision->dtype_for("model", CIUIC_ROLE_ACTIVATION);
+  const core::Objective first =
+      core::ObjectiveSchedule(plan.config.schedule, 1, std::max<int64_t>(1, e.step_tokens)).at(1);
+  e.activations =
+      core::activation_bytes(plan.model, {e.rows, e.tokens, bytes_of(1, activation),
+                                          core::recompute_named(plan.config.run.recompute),
+                                          first.has_balance(), first.router_z != 0});
+  return e;
+}
+
+/// The largest rank's peak of the last run in the folder; 0: there is none.
+int64_t measured_peak(const std::string& folder) {
+  std::ifstream file(folder + "/metrics.jsonl");
+  int64_t peak = 0;
+  for (std::string text; std::getline(file, text);) {
+    const nlohmann::json line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!line.is_object() || line.value("type", "") != "end" || !line.contains("rss_peak_bytes")) {
+      continue;
+    }
+    peak = 0;
+    for (const nlohmann::json& rank : line["rss_peak_bytes"]) {
+      peak = std::max(peak, rank.is_number() ? rank.get<int64_t>() : 0);
+    }
+  }
+  return peak;
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+void print_row(const char* name, int64_t bytes, const std::string& note = "") {
+  std::printf("  %-22s %12.3f GB  %s\n", name, static_cast<double>(bytes) / 1e9, note.c_str());
+}
+
+void print_text(const core::RunPlan& plan, const Estimate& e, int64_t peak) {
+  std::printf("parameters  %s, of which a token meets %s (without the input embedding)\n",
+              grouped(e.parameters).c_str(), grouped(e.active).c_str());
+  std::printf("a token     %.4g GFLOP forward and backward, at rows of %s tokens\n",
+              e.flops_per_token / 1e9, grouped(e.tokens).c_str());
+  std::printf("a step      %s tokens on %d ranks; a micro-batch has %lld rows\n\n",
+              grouped(e.step_tokens).c_str(), e.world, static_cast<long long>(e.rows));
+  std::printf("memory of a rank, recompute = %s\n", plan.config.run.recompute.c_str());
+  print_row("values", e.state.values);
+  print_row("gradients", e.state.gradients);
+  print_row("masters", e.state.masters);
+  print_row("optimizer state", e.state.optimizer);
+  print_row("activations kept", e.activations.kept);
+  print_row("activations passing", e.activations.passing);
+  print_row("the process itself", e.base, "measured now");
+  print_row("in all", e.total(),
+            "for a sharding strategy that keeps the whole state on every rank");
+  if (peak > 0) {
+    print_row("measured peak", peak,
+              "of the largest rank, by the last run in " + plan.config.run.output);
+    std::printf("  %-22s %12.3f\n", "predicted / measured",
+                static_cast<double>(e.total()) / static_cast<double>(peak));
+  }
+}
+
+void print_json(const Estimate& e, int64_t peak) {
+  nlohmann::ordered_json out = {{"parameters", e.parameters},
+                                {"active_parameters", e.active},
+                                {"flops_per_token", e.flops_per_token},
+                                {"world_size", e.world},
+                                {"step_tokens", e.step_tokens},
+                                {"micro_batch_rows", e.rows},
+                                {"row_tokens", e.tokens},
+                                {"value_bytes", e.state.values},
+                                {"gradient_bytes", e.state.gradients},
+                                {"master_bytes", e.state.masters},
+                                {"optimizer_bytes", e.state.optimizer},
+                                {"activation_kept_bytes", e.activations.kept},
+                                {"activation_passing_bytes", e.activations.passing},
+                                {"process_bytes", e.base},
+                                {"total_bytes", e.total()}};
+  if (peak > 0) {
+    out["measured_peak_bytes"] = peak;
+  }
+  std::printf("%s\n", out.dump(2).c_str());
+}
+
+CommandLine command_line() {
+  CommandLine line("estimate", "ciuic estimate FILE [--set KEY=VALUE]... [--ranks N] [--json]",
+                   "Says what the run that FILE describes will need, without allocating it: "
+                   "parameters, FLOPs of a\ntoken, and the memory of a rank part by part. Where "
+                   "run.output holds a run, the prediction stands\nbeside what that run "
+                   "measured. Reads no data.",
+                   "  ciuic estimate configs/quickstart.toml\n"
+                   "  ciuic estimate configs/quickstart.toml --set model.preset=deepseek-v3\n");
+  line.options().add_options()(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "Overrides one key of FILE")("ranks", po::value<int>()->value_name("N"),
+                                   "As many ranks, instead of run.ranks")(
+      "json", "Prints one JSON object with all numbers in bytes");
+  add_log_options(line);
+  line.positional("file", 1);
+  return line;
+}
+
+}  // namespace
+
+int estimate(const Arguments& arguments) {
+  CommandLine line = command_line();
+  const auto values = line.parse(arguments);
+  if (!values) {
+    return 0;
+  }
+  if (get(*values, "file").empty()) {
+    throw line.usage_failure("no FILE is given");
+  }
+  const int ranks = values->count("ranks") > 0 ? (*values)["ranks"].as<int>() : 0;
+  if (values->count("ranks") > 0 && ranks < 1) {
+    throw line.usage_failure("--ranks: got " + std::to_string(ranks) + ", expected 1 or more");
+  }
+  core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
+  const core::RunPlan plan =
+      core::make_plan({get(*values, "file"), get_all(*values, "set"), ranks}, log);
+  const int world = ranks > 0 ? ranks : static_cast<int>(plan.config.run.ranks);
+  const Estimate e = estimate_of(plan, world, log);
+  const int64_t peak = measured_peak(plan.config.run.output);
+  if (values->count("json") > 0) {
+    print_json(e, peak);
+  } else {
+    print_text(plan, e, peak);
+  }
+  return 0;
+}
+
+}  // namespace ciuic::tools
