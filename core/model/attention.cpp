@@ -3,6 +3,7 @@
 #include "core/model/attention.h"
 
 #include <limits>
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -24,33 +25,38 @@ namespace {
 
 at::Tensor heads_first(const at::Tensor& x_BTHd) { return x_BTHd.transpose(1, 2); }
 
-// Values as wide as queries, which the fused kernel asks for. Zeros change neither outputs nor
+// The fused kernel asks for values as wide as queries and keys. Zeros change neither outputs nor
 // gradients.
-at::Tensor widened(const at::Tensor& v_BTHd, int64_t width) {
-  return v_BTHd.size(3) == width ? v_BTHd
-                                 : at::constant_pad_nd(v_BTHd, {0, width - v_BTHd.size(3)}, 0);
+at::Tensor widened(const at::Tensor& x_BTHd, int64_t width) {
+  return x_BTHd.size(3) == width ? x_BTHd
+                                 : at::constant_pad_nd(x_BTHd, {0, width - x_BTHd.size(3)}, 0);
 }
 
 at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          double scale, at::Tensor* log_sum) {
+  const int64_t width = std::max(q.size(3), v.size(3));
+  const auto wide = [&](const at::Tensor& x) { return heads_first(widened(x, width)); };
   auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-      heads_first(q), heads_first(k), heads_first(widened(v, q.size(3))), 0.0, /*is_causal=*/true,
-      {}, scale);
+      wide(q), wide(k), wide(v), 0.0, /*is_causal=*/true, {}, scale);
   *log_sum = lse;
   return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
 }
 
 AttentionGradient fused_backward(const at::Tensor& dout, const AttentionTape& tape, double scale,
                                  const at::Tensor& dv_out) {
-  const int64_t width = tape.q_BTHd.size(3);
+  const int64_t qk_width = tape.q_BTHd.size(3);
   const int64_t v_width = tape.v_BTHd.size(3);
+  const int64_t width = std::max(qk_width, v_width);
+  const auto wide = [&](const at::Tensor& x) { return heads_first(widened(x, width)); };
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      heads_first(widened(dout, width)), heads_first(tape.q_BTHd), heads_first(tape.k_BTHd),
-      heads_first(widened(tape.v_BTHd, width)), heads_first(widened(tape.out_BTHd, width)),
+      wide(dout), wide(tape.q_BTHd), wide(tape.k_BTHd), wide(tape.v_BTHd), wide(tape.out_BTHd),
       tape.log_sum_BHT, 0.0,
       /*is_causal=*/true, {}, scale);
-  dv_out.copy_(heads_first(dv).narrow(3, 0, v_width));
-  return {heads_first(dq).contiguous(), heads_first(dk).contiguous()};
+  const auto narrow = [](const at::Tensor& x, int64_t size) {
+    return heads_first(x).narrow(3, 0, size);
+  };
+  dv_out.copy_(narrow(dv, v_width));
+  return {narrow(dq, qk_width).contiguous(), narrow(dk, qk_width).contiguous()};
 }
 
 // All scores at once, masked: [B, H, T, T].
@@ -145,11 +151,12 @@ AttentionGradient backward_by_span(Backward backward, const at::Tensor& dout,
 
 }  // namespace
 
-AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v) {
-  if (q.is_cpu() && kernels::has_blocked_attention(q.scalar_type())) {
-    return AttentionPath::Blocked;
+AttentionPath best_attention_path(const at::Tensor& q) {
+  if (!q.is_cpu()) {
+    return AttentionPath::Reference;
   }
-  return q.is_cpu() && v.size(-1) <= q.size(-1) ? AttentionPath::Fused : AttentionPath::Reference;
+  return kernels::has_blocked_attention(q.scalar_type()) ? AttentionPath::Blocked
+                                                         : AttentionPath::Fused;
 }
 
 at::Tensor attention_forward(AttentionPath path, const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,

@@ -33,8 +33,8 @@ struct AttentionGradient {
   at::Tensor dq_BTHd, dk_BTHd;
 };
 
-/// The fastest path that serves this device, dtype and these widths.
-AttentionPath best_attention_path(const at::Tensor& q, const at::Tensor& v);
+/// The fastest path that serves this device and dtype.
+AttentionPath best_attention_path(const at::Tensor& q);
 
 /// softmax(scale q k^T, causal within a span) v -> [B, T, H, dv], contiguous.
 /// Inputs: last dimension contiguous, other strides free. Keeps its inputs in `tape` unless that is

@@ -145,7 +145,7 @@ at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND,
   expand(w, rows, rotary, made);
   const AttentionTape in = std::move(made.attention);
   const at::Tensor out =
-      attention_forward(best_attention_path(in.q_BTHd, in.v_BTHd), in.q_BTHd, in.k_BTHd, in.v_BTHd,
+      attention_forward(best_attention_path(in.q_BTHd), in.q_BTHd, in.k_BTHd, in.v_BTHd,
                         {rows, softmax_scale_}, tape != nullptr ? &made.attention : nullptr);
   if (tape != nullptr) {
     *tape = std::move(made);
@@ -188,7 +188,7 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
   w.output.accumulate_gradients(dy_ND, saved.attention.out_BTHd.view({size, num_heads_ * v_dim_}));
   const at::Tensor dout =
       w.output.backward(dy_ND).view({rows.count, rows.tokens, num_heads_, v_dim_});
-  const AttentionPath path = best_attention_path(saved.attention.q_BTHd, saved.attention.v_BTHd);
+  const AttentionPath path = best_attention_path(saved.attention.q_BTHd);
   // Keys and values come from one matrix, and so their gradients meet in one.
   const at::Tensor dkv = at::empty({size, num_heads_, nope_dim_ + v_dim_}, dy_ND.options());
   const at::Tensor dv_BTHd = by_sequence(dkv.narrow(2, nope_dim_, v_dim_), rows);
