@@ -18,7 +18,10 @@
 #include <unistd.h>
 #include <utility>
 
+#include "core/config/joined.h"
 #include "core/log/failure.h"
+#include "core/plugin/trampoline/crumb_board.h"
+#include "core/plugin/trampoline/last_words.h"
 
 extern char** environ;
 
@@ -39,7 +42,25 @@ struct Rank {
   int number = 0;
   pid_t pid = -1;
   int report = -1;  // the read end: what the rank says about its failure
+  CrumbBoard board;
   bool is_running = false;
+};
+
+/// What a rank that is gone has said.
+struct Report {
+  std::string text;
+  bool is_done = false;  // it ended on its own account
+};
+
+/// How a rank ended.
+struct RankEnd {
+  int status = 0;
+  int code = 0;
+  Report report;
+
+  [[nodiscard]] bool is_signal() const { return WIFSIGNALED(status); }
+  /// It did not come to its end: a signal, or a plugin that called exit().
+  [[nodiscard]] bool is_cut() const { return is_signal() || !report.is_done; }
 };
 
 struct FirstFailure {
@@ -158,21 +179,27 @@ class Launcher {
   }
 
   void start(int number) {
+    Rank rank;
+    rank.number = number;
     int pipe_fds[2];
-    if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
+    // What a rank that is gone has said is in the pipe: reading waits for nobody who inherited it.
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0 || fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK) != 0) {
       throw Failure(ExitCode::Environment, "cannot make a pipe: " + errno_text());
     }
+    rank.report = pipe_fds[0];
     std::vector<std::string> arguments{request_.worker};
     arguments.insert(arguments.end(), request_.arguments.begin(), request_.arguments.end());
     for (const std::string& a :
          {std::string("--run-id"), run_id_, std::string("--report-fd"), std::to_string(pipe_fds[1]),
-          std::string("--launcher-pid"), std::to_string(getpid())}) {
+          std::string("--crumb-fd"), std::to_string(rank.board.fd()), std::string("--launcher-pid"),
+          std::to_string(getpid())}) {
       arguments.push_back(a);
     }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     const auto inherit = [&actions](int fd) { posix_spawn_file_actions_adddup2(&actions, fd, fd); };
     inherit(pipe_fds[1]);
+    inherit(rank.board.fd());
     if (number == 0 && store_fd_ >= 0) {
       inherit(store_fd_);
       arguments.push_back("--store-fd");
@@ -181,14 +208,11 @@ class Launcher {
     if (number == 0 && request_.lock_fd >= 0) {
       inherit(request_.lock_fd);
     }
-    Rank rank;
-    rank.number = number;
-    rank.report = pipe_fds[0];
     const int error = spawn(arguments, environment(number), actions, rank.pid);
     posix_spawn_file_actions_destroy(&actions);
     close(pipe_fds[1]);
     rank.is_running = error == 0;
-    ranks_.push_back(rank);
+    ranks_.push_back(std::move(rank));
     if (error != 0) {
       throw Failure(ExitCode::Environment,
                     "cannot start rank " + std::to_string(number) + ": " + std::strerror(error), "",
@@ -278,78 +302,113 @@ class Launcher {
       }
       rank.is_running = false;
       --running_;
-      const bool is_signal = WIFSIGNALED(status);
-      const int code = is_signal ? static_cast<int>(ExitCode::Communication) : WEXITSTATUS(status);
-      if (code != 0) {
-        note_failure(rank, status, code, is_signal);
+      RankEnd end{status, 0, read_report(rank.report)};
+      end.code = end.is_signal() ? static_cast<int>(ExitCode::Communication) : WEXITSTATUS(status);
+      end.report.is_done = end.report.is_done && !end.is_signal();
+      if (end.code != 0 || end.is_cut()) {
+        note_failure(rank, end);
       }
     }
   }
 
-  void note_failure(Rank& rank, int status, int code, bool is_signal) {
-    // A lost peer is what the others see of a failure. Who says more, or was killed, is nearer to the cause.
+  void note_failure(const Rank& rank, const RankEnd& end) {
+    // A lost peer is what the others see of a failure. Who says more, or was cut off, is nearer to the cause.
     const bool ended_by_us = deadline_ && Clock::now() >= *deadline_;
-    if (ended_by_us && is_signal) {
-      words_.push_back("rank " + std::to_string(rank.number) + ": " + read_report(rank.report));
+    if (ended_by_us && end.is_signal()) {
+      words_.push_back("rank " + std::to_string(rank.number) + ": " + end.report.text);
     }
-    const bool says_more = is_signal
-                               ? !is_first_by_signal_
-                               : code != static_cast<int>(ExitCode::Communication) &&
-                                     code != static_cast<int>(ExitCode::Stopped) && code < 128;
-    const bool explains = first_.code == static_cast<int>(ExitCode::Communication) &&
-                          !is_first_by_signal_ && says_more && !ended_by_us;
+    const bool says_more = end.is_cut() ? !is_first_cut_
+                                        : end.code != static_cast<int>(ExitCode::Communication) &&
+                                              end.code != static_cast<int>(ExitCode::Stopped) &&
+                                              end.code < 128;
+    const bool is_consequence =
+        first_.code == static_cast<int>(ExitCode::Communication) ||
+        (first_.code == static_cast<int>(ExitCode::Stopped) && end.is_cut());
+    const bool explains = is_consequence && !is_first_cut_ && says_more && !ended_by_us;
     if (first_.code != 0 && !explains) {
       return;
     }
-    is_first_by_signal_ = is_signal;
-    first_.code = code;
-    const std::string report = read_report(rank.report);
-    first_.message = is_signal ? death_message(rank, WTERMSIG(status), report) : report;
-    if (code == kCannotLoad && report.empty()) {
-      first_.code = static_cast<int>(ExitCode::Environment);
+    is_first_cut_ = end.is_cut();
+    is_first_by_signal_ = end.is_signal();
+    first_ = end.is_signal() ? FirstFailure{end.code, death_message(rank, end)}
+             : end.is_cut()  ? left(rank, end)
+                             : FirstFailure{end.code, end.report.text};
+    if (first_.message.empty() && end.code != static_cast<int>(ExitCode::Stopped) &&
+        end.code < 128) {
       first_.message = format(Failure(
-          ExitCode::Environment,
-          "rank " + std::to_string(rank.number) +
-              " cannot start: a library that it needs is not there",
-          "see the loader's line above; LibTorch must be where it was when ciuic was built"));
-    } else if (first_.message.empty() && code != static_cast<int>(ExitCode::Stopped) &&
-               code < 128) {
-      first_.message = format(Failure(
-          static_cast<ExitCode>(code),
-          "rank " + std::to_string(rank.number) + " ended with code " + std::to_string(code),
+          static_cast<ExitCode>(end.code),
+          "rank " + std::to_string(rank.number) + " ended with code " + std::to_string(end.code),
           "see " + request_.log_folder));
     }
-    if (code != static_cast<int>(ExitCode::Stopped)) {
+    if (first_.code != static_cast<int>(ExitCode::Stopped)) {
       limit(kGraceAfterFailure);
     }
   }
 
-  /// `report`: what a rank that crashed has said of plugin, function and library.
-  std::string death_message(const Rank& rank, int signal, std::string_view report) const {
+  /// A rank that ended by an exit code without being done: whatever the code, the run did not go on.
+  FirstFailure left(const Rank& rank, const RankEnd& end) const {
+    const std::string who = "rank " + std::to_string(rank.number);
+    if (!end.report.text.empty()) {  // it knew that it ends
+      const bool is_failure = end.code != 0 && end.code != static_cast<int>(ExitCode::Stopped);
+      return {is_failure ? end.code : static_cast<int>(ExitCode::Communication), end.report.text};
+    }
+    const auto with_place = [&](Failure failure) {
+      failure.with("rank", std::to_string(rank.number)).with("host", host_name());
+      failure.with("exit_code", std::to_string(end.code));
+      return FirstFailure{static_cast<int>(failure.code()), format(failure)};
+    };
+    if (const auto inside = rank.board.inside(rank.pid); !inside.empty()) {
+      return with_place(Failure(
+          ExitCode::Plugin, who + " was ended by a plugin: " + joined(inside, ", or "),
+          "a plugin must not end the process: it returns an error; see " + request_.log_folder));
+    }
+    if (end.code == kCannotLoad && !rank.board.is_in_use()) {
+      return with_place(Failure(
+          ExitCode::Environment, who + " cannot start: a library that it needs is not there",
+          "see the loader's line above; LibTorch must be where it was when ciuic was built"));
+    }
+    return with_place(Failure(ExitCode::Communication,
+                              who + " ended before it was done, outside of any plugin's call",
+                              "does a thread or an exit handler of a plugin, or a library, end the "
+                              "process? see " +
+                                  request_.log_folder));
+  }
+
+  /// A rank that crashed has said of which plugin, function and library.
+  std::string death_message(const Rank& rank, const RankEnd& rank_end) const {
     constexpr std::string_view kPrefix = "ciuic: error: ";
+    const std::string_view report = rank_end.report.text;
+    const int signal = WTERMSIG(rank_end.status);
     const std::string end = "rank " + std::to_string(rank.number) + " was ended by signal " +
                             std::to_string(signal) + " (" + strsignal(signal) + ")";
     if (report.substr(0, kPrefix.size()) == kPrefix) {
       return std::string(kPrefix) + end + ": " + std::string(report.substr(kPrefix.size())) +
              "; see " + request_.log_folder;
     }
-    Failure failure(ExitCode::Communication, end,
-                    signal == SIGKILL
-                        ? "was it killed by hand, or by the kernel for lack of memory? start the "
-                          "same command again to go on from the last checkpoint"
-                        : "see " + request_.log_folder);
+    // A stack that is used up, or a handler that a plugin took away: no words, but the board.
+    const auto inside =
+        signal == SIGKILL ? std::vector<std::string>{} : rank.board.inside(rank.pid);
+    Failure failure(
+        ExitCode::Communication, end + (inside.empty() ? "" : ": " + joined(inside, ", or ")),
+        signal == SIGKILL ? "was it killed by hand, or by the kernel for lack of memory? start the "
+                            "same command again to go on from the last checkpoint"
+                          : "see " + request_.log_folder);
     failure.with("rank", std::to_string(rank.number)).with("host", host_name());
     failure.with("pid", std::to_string(rank.pid));
     return format(failure);
   }
 
-  static std::string read_report(int fd) {
+  static Report read_report(int fd) {
     std::string text;
     char buffer[4096];
     for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) {
       text.append(buffer, static_cast<size_t>(n));
     }
-    return text;
+    const size_t mark = text.rfind('\0');
+    if (mark == std::string::npos) {
+      return {text, false};
+    }
+    return {text.substr(0, mark), text.compare(mark + 1, std::strlen(kDoneMark), kDoneMark) == 0};
   }
 
   int finish() const {
@@ -377,6 +436,7 @@ class Launcher {
   int last_signal_ = 0;
   std::optional<Clock::time_point> deadline_;
   FirstFailure first_;
+  bool is_first_cut_ = false;  // by a signal or an exit() in the middle
   bool is_first_by_signal_ = false;
   bool is_asked_for_words_ = false;
   std::vector<std::string> words_;  // of ranks that had to be ended

@@ -20,8 +20,9 @@ struct LaunchRequest {
   std::string log_folder;  // named in the message about a rank that died
 };
 
-/// The exit code of the run: 0, that of the first failure (5 for a rank that a signal ended), or 75
-/// / 130 / 143 after a stop. Prints the last line on stderr itself. Throws Failure (Environment)
+/// The exit code of the run: 0, that of the first failure, or 75 / 130 / 143 after a stop. A rank says
+/// in its pipe that it is done (last_words.h), and an exit code without that counts for nothing: 3
+/// when its breadcrumbs name the plugin that ended it, else 5; also 5 for one that a signal ended. Prints the last line on stderr itself. Throws Failure (Environment)
 /// when a rank cannot be started.
 int launch(const LaunchRequest& request);
 

@@ -14,7 +14,7 @@ namespace ciuic::core {
 enum class ExitCode : int {
   Done = 0,
   Usage = 2,          // usage, configuration, data missing or too small
-  Plugin = 3,         // not found, refused or failed to start
+  Plugin = 3,         // not found, refused, failed to start or at fault
   Environment = 4,    // environment, rendezvous or device
   Communication = 5,  // peer lost, timeout, mismatch
   Storage = 6,        // unreadable, full, or of another model

@@ -13,6 +13,7 @@
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
 #include "core/plugin/trampoline/breadcrumb.h"
+#include "core/plugin/trampoline/slots.h"
 
 namespace ciuic::core {
 namespace {
@@ -85,7 +86,7 @@ Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::s
 const ciuic_descriptor* FoundPlugin::load() const {
   // Constructors and the query are the plugin's code too: a crash or a hang there has its name.
   const CrumbScope crumb(identity_of(descriptor->kind, descriptor->name, descriptor->version),
-                         "library.load", 0);
+                         kLoadCall, 0);
   for (const ciuic_descriptor* d : file->library().descriptors()) {
     if (d->kind == descriptor->kind && descriptor->name == d->name) {
       if (is_same(*DescriptorInfo::of(*d), *descriptor)) {

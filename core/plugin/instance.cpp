@@ -70,7 +70,7 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
   const ciuic_create_args args = create_args(*descriptor_, host_->table(), options, placement);
   auto guard = std::make_shared<CallGuard>(*descriptor_, host_->table());
   ciuic_instance* made = nullptr;
-  if (ciuic_status* status = guard->call("create", guard->number(), false,
+  if (ciuic_status* status = guard->call(kCreateCall, guard->number(), false,
                                          [&] { return descriptor_->create(&args, &made); });
       status != nullptr) {
     const Error error = Host(host_->table()).take(status);
@@ -144,7 +144,7 @@ std::string validate(const FoundPlugin& plugin, Log& log, const PluginOptions& o
   const ciuic_create_args args = create_args(d, host.table(), options, placement);
   CallGuard guard(d, host.table());
   if (ciuic_status* status =
-          guard.call("validate", guard.number(), false, [&] { return d.validate(&args); });
+          guard.call(kValidateCall, guard.number(), false, [&] { return d.validate(&args); });
       status != nullptr) {
     return Host(host.table()).take(status).what();
   }

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "core/plugin/trampoline/last_words.h"
+
 namespace ciuic::core {
 namespace {
 
@@ -17,6 +19,7 @@ void on_signal(int number, siginfo_t* info, void*) {
   raised = true;
   const pid_t launcher = counts_from.load();
   if ((launcher == 0 || info->si_pid == launcher) && ++counted > 1) {
+    say_done(128 + number);
     _exit(128 + number);
   }
 }

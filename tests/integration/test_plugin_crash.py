@@ -11,6 +11,7 @@ HEAD = """
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <unistd.h>
 #include <ciuic/batch_scheduler.hpp>
 #include <ciuic/optimizer.hpp>
@@ -120,6 +121,36 @@ def test_a_crash_in_emit_has_a_name(work):
     crash(result, "SIGSEGV", "profiler.emit", "crashes")
     assert "module=libcrashes.so" in result.last_line
     assert "plugin crashes 1.2.3 crashed in profiler.emit" in (work / "out/log/rank-0.log").read_text()
+
+
+LEAVES_IN_PLAN = HEAD + """
+class Leaves final : public ciuic::BatchScheduler {
+ public:
+  NAMED("leaves")
+  using BatchScheduler::BatchScheduler;
+  Plan plan(const ciuic_batch_request&) override {
+    if (std::string(getenv("RANK")) == "%s") { %s; }
+    throw ciuic::Error(CIUIC_UNAVAILABLE, "a peer is gone");
+  }
+};
+CIUIC_PLUGINS(Leaves)
+"""
+
+
+@pytest.mark.parametrize("end", ["_exit(0)", "_exit(75)", "exit(0)", "_exit(127)", 'execl("/bin/true", "true", nullptr)'])
+def test_a_plugin_that_ends_the_process_is_a_failure_and_has_a_name(work, end):
+    build(work, "leaves", LEAVES_IN_PLAN % (0, end))
+    work.config({"plugins.path": ["own"], "batch_scheduler.plugin": "leaves"})
+    assert_fault(work.run("train", "run.toml"), 3, "rank 0 was ended by a plugin: plugin leaves 1.2.3 in batch_scheduler.plan, call",
+                 "rank=0", remedy="must not end the process", seconds=8)
+
+
+@pytest.mark.parametrize("leaver", [0, 1])
+def test_of_two_ranks_the_one_that_left_is_blamed(work, leaver):
+    build(work, "leaves", LEAVES_IN_PLAN % (leaver, "_exit(0)"))
+    work.config({"plugins.path": ["own"], "batch_scheduler.plugin": "leaves", "run.ranks": 2})
+    assert_fault(work.run("train", "run.toml", timeout=40), 3, f"rank {leaver} was ended by a plugin: plugin leaves 1.2.3",
+                 "batch_scheduler.plan", f"rank={leaver}", seconds=15)
 
 
 def test_an_abort_in_step_has_a_name(work):

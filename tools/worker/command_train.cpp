@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // One rank of `ciuic train`.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/plugin/trampoline/crash_handler.h"
+#include "core/plugin/trampoline/crumb_board.h"
 #include "core/plugin/trampoline/last_words.h"
 #include "core/train/run_rank.h"
 #include "core/train/stop_request.h"
@@ -45,13 +47,21 @@ int train_rank(const Arguments& arguments) {
   CommandLine line("train", "ciuic train FILE", "One rank of a run.", "");
   add_train_options(line);
   line.hidden().add_options()("run-id", po::value<std::string>())("report-fd", po::value<int>())(
-      "launcher-pid", po::value<int>())("store-fd", po::value<int>());
+      "launcher-pid", po::value<int>())("store-fd", po::value<int>())("crumb-fd", po::value<int>());
   const auto values = line.parse(arguments);
   if (!values) {
     return 0;
   }
   if (values->count("report-fd") != 0) {
     report_fd = (*values)["report-fd"].as<int>();
+    // Its end is this process's end, whatever a plugin starts.
+    fcntl(report_fd, F_SETFD, FD_CLOEXEC);
+    core::set_last_words(0, report_fd);
+  }
+  if (values->count("crumb-fd") != 0) {
+    const int fd = (*values)["crumb-fd"].as<int>();
+    core::CrumbBoard::use(fd);
+    close(fd);
   }
   const pid_t launcher =
       values->count("launcher-pid") != 0 ? (*values)["launcher-pid"].as<int>() : 0;

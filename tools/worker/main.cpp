@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/plugin/trampoline/crash_handler.h"
+#include "core/plugin/trampoline/last_words.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
     ciuic::tools::show_failure("ciuic: error: cannot write to stdout; is the disk full?");
     code = static_cast<int>(ciuic::core::ExitCode::Storage);
   }
+  ciuic::core::say_done(code);
   // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and
   // threads, which are not worth waiting for.
   _exit(code);

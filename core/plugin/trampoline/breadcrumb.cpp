@@ -4,8 +4,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unistd.h>
 #include <utility>
+
+#include "core/plugin/trampoline/crumb_board.h"
 
 namespace ciuic::core {
 namespace {
@@ -17,11 +20,12 @@ constinit std::atomic<CrumbStack*> head{nullptr};
 
 thread_local constinit CrumbStack* CrumbStack::mine_ = nullptr;
 
-/// Gives the stack to another thread when this one ends.
+/// Gives the stack to another thread when this one ends. A thread that ends inside of a call is one in
+/// which exit() was called: its crumbs stay, to say where.
 struct CrumbStackReturn {
   CrumbStack* stack = nullptr;
   ~CrumbStackReturn() {
-    if (stack != nullptr) {
+    if (stack != nullptr && stack->depth() == 0) {
       CrumbStack::mine_ = nullptr;
       stack->depth_.store(0, std::memory_order_release);
       stack->is_taken_.store(false, std::memory_order_release);
@@ -41,7 +45,9 @@ CrumbStack& CrumbStack::enlist() {
     }
   }
   if (stack == nullptr) {
-    stack = new CrumbStack;  // never freed: a sampler may hold it
+    // Never freed: a sampler may hold it. Where the launcher sees it, if there is one.
+    void* shared = CrumbBoard::room_for_stack();
+    stack = shared != nullptr ? new (shared) CrumbStack : new CrumbStack;
     stack->next_ = head.load(std::memory_order_relaxed);
     while (!head.compare_exchange_weak(stack->next_, stack, std::memory_order_release,
                                        std::memory_order_relaxed)) {
@@ -78,6 +84,7 @@ const PluginIdentity& identity_of(uint32_t kind, const std::string& name,
   std::unique_ptr<PluginIdentity>& entry = known[key];
   if (!entry) {
     entry = std::make_unique<PluginIdentity>(PluginIdentity{key.first, key.second});
+    CrumbBoard::name(entry.get(), entry->label.c_str());
   }
   return *entry;
 }

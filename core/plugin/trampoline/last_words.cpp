@@ -39,6 +39,15 @@ void set_last_words(int rank, int report_fd) {
   gethostname(speaker.host, sizeof(speaker.host) - 1);
 }
 
+void say_done(int exit_code) noexcept {
+  if (speaker.report_fd >= 0) {
+    WordLine mark;
+    mark << kDoneMark << int64_t{exit_code} << "\n";
+    write_all(speaker.report_fd, "", 1);
+    write_all(speaker.report_fd, mark.data(), mark.size());
+  }
+}
+
 void set_last_words_log(const char* path) {
   std::strncpy(speaker.log, path, sizeof(speaker.log) - 1);
 }

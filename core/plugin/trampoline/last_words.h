@@ -17,6 +17,11 @@ void set_last_words(int rank, int report_fd);
 /// The file that the line is appended to.
 void set_last_words_log(const char* path);
 
+/// What a rank writes into the launcher's pipe before it ends on its own account, and a plugin that
+/// ends the process does not: NUL, "done ", the exit code, newline.
+inline constexpr char kDoneMark[] = "done ";
+void say_done(int exit_code) noexcept;
+
 /// A line in a fixed buffer. What does not fit is cut.
 class WordLine {
  public:

@@ -11,6 +11,21 @@
 
 namespace ciuic::core {
 
+/// The functions of the descriptor, and the loading of its library, by name. Arrays, so that each has
+/// one address in the program (crumb_board.h).
+inline constexpr char kLoadCall[] = "library.load";
+inline constexpr char kCreateCall[] = "create";
+inline constexpr char kDestroyCall[] = "destroy";
+inline constexpr char kValidateCall[] = "validate";
+inline constexpr char kQuiesceCall[] = "quiesce";
+inline constexpr char kResumeCall[] = "resume";
+inline constexpr char kSetOptionCall[] = "set_option";
+inline constexpr char kStateSaveCall[] = "state_save";
+inline constexpr char kStateLoadCall[] = "state_load";
+inline constexpr const char* kLifeCalls[] = {kLoadCall,      kCreateCall,    kDestroyCall,
+                                             kValidateCall,  kQuiesceCall,   kResumeCall,
+                                             kSetOptionCall, kStateSaveCall, kStateLoadCall};
+
 /// One function of a table. Element: what its ciuic_array argument holds, if it has one.
 template <typename Vt, typename Function, typename Element>
 struct TableSlot {

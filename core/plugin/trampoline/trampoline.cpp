@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/trampoline/trampoline.h"
 
+#include "core/plugin/trampoline/crumb_board.h"
 #include "core/plugin/trampoline/traced_work.h"
 
 namespace ciuic::core {
@@ -14,9 +15,12 @@ class Trampoline final : public KindLayer<Vt, Trampoline<Vt>> {
       : KindLayer<Vt, Trampoline<Vt>>(descriptor.vt, instance),
         descriptor_(descriptor),
         instance_(instance),
-        guard_(std::move(guard)) {}
+        guard_(std::move(guard)) {
+    std::apply([](const auto&... slot) { (CrumbBoard::name(slot.name, slot.name), ...); },
+               Slots<Vt>::all);
+  }
   ~Trampoline() override {
-    guard_->call("destroy", guard_->number(), false, [&] { descriptor_.destroy(instance_); });
+    guard_->call(kDestroyCall, guard_->number(), false, [&] { descriptor_.destroy(instance_); });
   }
 
   [[nodiscard]] const std::shared_ptr<CallGuard>& guard() const noexcept override { return guard_; }
@@ -44,17 +48,17 @@ class Trampoline final : public KindLayer<Vt, Trampoline<Vt>> {
   }
 
   ciuic_status* quiesce(int64_t timeout_ns) override {
-    return optional("quiesce", descriptor_.quiesce, timeout_ns);
+    return optional(kQuiesceCall, descriptor_.quiesce, timeout_ns);
   }
-  ciuic_status* resume() override { return optional("resume", descriptor_.resume); }
+  ciuic_status* resume() override { return optional(kResumeCall, descriptor_.resume); }
   ciuic_status* set_option(const ciuic_option& option) override {
-    return optional("set_option", descriptor_.set_option, &option);
+    return optional(kSetOptionCall, descriptor_.set_option, &option);
   }
   ciuic_status* state_save(const ciuic_writer& writer) override {
-    return optional("state_save", descriptor_.state_save, &writer);
+    return optional(kStateSaveCall, descriptor_.state_save, &writer);
   }
   ciuic_status* state_load(const ciuic_reader& reader) override {
-    return optional("state_load", descriptor_.state_load, &reader);
+    return optional(kStateLoadCall, descriptor_.state_load, &reader);
   }
 
  private:

@@ -101,7 +101,9 @@ void end_hung_rank(const HungCall& call, nanoseconds limit) {
   say_place(line);
   line << " thread=" << call.thread << "; plugins.call_timeout is " << shown(limit).c_str();
   write_last_words(line);
-  _exit(static_cast<int>(ExitCode::Communication));
+  constexpr int kCode = static_cast<int>(ExitCode::Communication);
+  say_done(kCode);
+  _exit(kCode);
 }
 
 }  // namespace ciuic::core
