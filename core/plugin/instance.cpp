@@ -58,7 +58,7 @@ ExitCode exit_code_of(uint32_t kind, int32_t code) {
     case CIUIC_DATA_LOSS:
       return ExitCode::Storage;
     default:
-      return kind == CIUIC_KIND_COMMUNICATOR ? ExitCode::Communication : ExitCode::Internal;
+      return kind == CIUIC_KIND_COMMUNICATOR ? ExitCode::Communication : ExitCode::Plugin;
   }
 }
 
@@ -102,7 +102,7 @@ void Instance::quiesce(int64_t timeout_ns) noexcept {
 
 void Instance::check_escaped(const char* op) const {
   if (layers_->guard()->has_escaped()) {
-    throw Failure(ExitCode::Internal, full_name(*descriptor_) + ": " + layers_->guard()->escaped(),
+    throw Failure(ExitCode::Plugin, full_name(*descriptor_) + ": " + layers_->guard()->escaped(),
                   kPluginBug, {{"op", op}});
   }
 }

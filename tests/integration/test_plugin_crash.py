@@ -187,6 +187,13 @@ __attribute__((constructor)) static void hang() {
     assert_fault(result, 5, "plugin hangs 1.2.3 did not return from library.load", remedy="plugins.call_timeout is 1s", seconds=8)
 
 
+@pytest.mark.parametrize("thrown", ['ciuic::Error(CIUIC_INTERNAL, "lost count")', 'std::runtime_error("lost count")'])
+def test_a_fault_that_a_plugin_reports_of_itself_is_the_plugins(work, thrown):
+    build(work, "faulty", HANGS_IN_PLAN.replace('"hangs"', '"faulty"').replace("for (;;) { pause(); }", f"throw {thrown};"))
+    work.config({"plugins.path": ["own"], "batch_scheduler.plugin": "faulty"})
+    assert_fault(work.run("train", "run.toml"), 3, "batch_scheduler faulty: ", "lost count", "op=batch_scheduler.plan", seconds=8)
+
+
 def test_a_rank_that_is_ended_says_where_it_was(work):
     """One rank hangs, its peer's deadline comes first: the launcher asks before it kills."""
     one_rank = HANGS_IN_PLAN.replace("override { for", 'override { if (getenv("RANK")[0] == \'0\') throw '
@@ -209,5 +216,5 @@ def test_never_turns_the_watchdog_off(work):
 def test_an_exception_over_the_line_is_the_plugins_fault(work, slot, function, what):
     build(work, "thrower", THROWS % slot)
     work.config({"plugins.path": ["own"], "precision.plugin": "thrower"})
-    assert_fault(work.run("train", "run.toml"), 70, f"precision thrower: it threw out of {function}, call", what,
+    assert_fault(work.run("train", "run.toml"), 3, f"precision thrower: it threw out of {function}, call", what,
                  "rank=0", remedy="this is a bug in the plugin", seconds=8)

@@ -66,7 +66,9 @@ TEST(ExitCodes, FollowTheContract) {
   EXPECT_EQ(exit_code_of(CIUIC_KIND_SHARDING, CIUIC_DEADLINE), ExitCode::Communication);
   EXPECT_EQ(exit_code_of(CIUIC_KIND_SHARDING, CIUIC_EXHAUSTED), ExitCode::OutOfMemory);
   EXPECT_EQ(exit_code_of(CIUIC_KIND_CHECKPOINT, CIUIC_EXHAUSTED), ExitCode::Storage);
-  EXPECT_EQ(exit_code_of(CIUIC_KIND_OPTIMIZER, CIUIC_INTERNAL), ExitCode::Internal);
+  for (const int32_t code : {CIUIC_INTERNAL, CIUIC_INVALID, CIUIC_PRECONDITION}) {
+    EXPECT_EQ(exit_code_of(CIUIC_KIND_OPTIMIZER, code), ExitCode::Plugin) << "not a bug of ours";
+  }
 }
 
 }  // namespace
