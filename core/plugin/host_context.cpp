@@ -8,6 +8,7 @@
 #include <ciuic/view.hpp>
 
 struct ciuic_status {
+  uint64_t mark;  // of what this host made: a plugin may give back any pointer
   int32_t code;
   uint32_t flags;
   int32_t peer;
@@ -17,9 +18,13 @@ struct ciuic_status {
 namespace ciuic::core {
 namespace {
 
+constexpr uint64_t kStatusMark = 0x7375746174736963;  // "cistatus"
+
+bool is_ours(const ciuic_status* status) { return status->mark == kStatusMark; }
+
 /// Handed out when a status itself cannot be allocated; never freed.
 ciuic_status* out_of_memory() {
-  static ciuic_status status{CIUIC_EXHAUSTED, 0, -1, "out of memory"};
+  static ciuic_status status{kStatusMark, CIUIC_EXHAUSTED, 0, -1, "out of memory"};
   return &status;
 }
 
@@ -74,7 +79,7 @@ HostContext::HostContext(std::string plugin, Log& log, MemorySource& memory)
 ciuic_status* HostContext::status_new(void*, int32_t code, uint32_t flags, int32_t peer,
                                       ciuic_str message) {
   try {
-    return new ciuic_status{code, flags, peer, std::string(to_view(message))};
+    return new ciuic_status{kStatusMark, code, flags, peer, std::string(to_view(message))};
   } catch (const std::bad_alloc&) {
     return out_of_memory();
   }
@@ -82,6 +87,10 @@ ciuic_status* HostContext::status_new(void*, int32_t code, uint32_t flags, int32
 
 int32_t HostContext::status_get(void*, const ciuic_status* status, uint32_t* flags, int32_t* peer,
                                 ciuic_str* message) {
+  static const ciuic_status foreign{
+      kStatusMark, CIUIC_INTERNAL, 0, -1,
+      "it returned a status that is none of the host's, or one that was freed"};
+  status = is_ours(status) ? status : &foreign;
   if (flags != nullptr) {
     *flags = status->flags;
   }
@@ -95,7 +104,8 @@ int32_t HostContext::status_get(void*, const ciuic_status* status, uint32_t* fla
 }
 
 void HostContext::status_free(void*, ciuic_status* status) {
-  if (status != out_of_memory()) {
+  if (status != nullptr && status != out_of_memory() && is_ours(status)) {
+    status->mark = 0;
     delete status;
   }
 }

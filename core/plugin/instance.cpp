@@ -70,7 +70,9 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
   const ciuic_create_args args = create_args(*descriptor_, host_->table(), options, placement);
   auto guard = std::make_shared<CallGuard>(*descriptor_, host_->table());
   ciuic_instance* made = nullptr;
-  if (ciuic_status* status = guard->call(kCreateCall, guard->number(), false,
+  // A communicator's waits for its peers, who may be busy with other plugins: it has its own deadline.
+  const bool is_wait = descriptor_->kind == CIUIC_KIND_COMMUNICATOR;
+  if (ciuic_status* status = guard->call(kCreateCall, guard->number(), is_wait,
                                          [&] { return descriptor_->create(&args, &made); });
       status != nullptr) {
     const Error error = Host(host_->table()).take(status);

@@ -48,6 +48,12 @@ void put_into_quarantine(LibraryFile& file, Refusal& refusal, bool is_crash) {
   }
 }
 
+Refusal refusal_of(const LibraryFile& file, const QuarantineEntry& entry) {
+  return {"quarantine",
+          "this content is in quarantine until " + time_text(entry.until) + ": " + entry.reason,
+          "rebuild it, or lift that: ciuic plugin quarantine remove " + file.sha256.substr(0, 12)};
+}
+
 /// The loader names the copy; a person knows the original.
 void name_original(std::string& text, const LibraryFile& file) {
   for (size_t at = 0;
@@ -158,11 +164,7 @@ void LoadingPipeline::check_quarantine(LibraryFile& file) {
     file.steps.emplace_back("quarantine");
     return;
   }
-  file.refusal = Refusal{
-      "quarantine",
-      "this content is in quarantine until " + time_text(at->second.until) + ": " +
-          at->second.reason,
-      "rebuild it, or lift that: ciuic plugin quarantine remove " + file.sha256.substr(0, 12)};
+  file.refusal = refusal_of(file, at->second);
 }
 
 ProbeCache& LoadingPipeline::cache() {
@@ -225,7 +227,17 @@ void LoadingPipeline::probe(std::vector<LibraryFile*> files) {
   const double patience = std::chrono::duration<double>(rules_.probe_timeout).count();
   const FolderLock guard(cache().guard(), patience * static_cast<double>(files.size()));
   // Whoever held the guard until now may have asked the same.
-  std::erase_if(files, [&](LibraryFile* file) { return take_from_cache(*file); });
+  const auto quarantined = Quarantine(state_folder()).entries();
+  std::erase_if(files, [&](LibraryFile* file) {
+    if (const auto at = quarantined.find(file->sha256); at != quarantined.end()) {
+      file->refusal = refusal_of(*file, at->second);
+      return true;
+    }
+    return take_from_cache(*file);
+  });
+  if (files.empty()) {
+    return;
+  }
   times_.probed += files.size();
   std::vector<ProbeRequest> requests;
   for (const LibraryFile* file : files) {

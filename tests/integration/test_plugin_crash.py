@@ -194,6 +194,43 @@ def test_a_fault_that_a_plugin_reports_of_itself_is_the_plugins(work, thrown):
     assert_fault(work.run("train", "run.toml"), 3, "batch_scheduler faulty: ", "lost count", "op=batch_scheduler.plan", seconds=8)
 
 
+SLOW_CREATE = """
+#include <cstdlib>
+#include <dlfcn.h>
+#include <unistd.h>
+#include <ciuic/abi/ciuic.h>
+static const ciuic_descriptor* gloo;
+static ciuic_status* create(const ciuic_create_args* args, ciuic_instance** out) {
+  if (args->rank == 1) { sleep(3); }
+  return gloo->create(args, out);
+}
+CIUIC_NOTE_1(CIUIC_KIND_COMMUNICATOR, %s, 0, 0, "slow", "1.2.3", "");
+extern "C" __attribute__((visibility("default"))) const ciuic_descriptor* ciuic_plugin_query(uint32_t major, uint32_t index) {
+  static ciuic_descriptor d;
+  if (d.name == nullptr) {
+    void* library = dlopen("%s", RTLD_NOW | RTLD_LOCAL);
+    auto query = reinterpret_cast<const ciuic_descriptor* (*)(uint32_t, uint32_t)>(dlsym(library, "ciuic_plugin_query"));
+    gloo = query(CIUIC_ABI_MAJOR, 0);
+    d = *gloo;
+    d.name = "slow";
+    d.version = "1.2.3";
+    d.flags = 0;
+    d.features = nullptr;
+    d.state_schema = d.state_schema_min = 0;
+    d.create = &create;
+  }
+  return major == CIUIC_ABI_MAJOR && index == 0 ? &d : nullptr;
+}
+"""
+
+
+def test_a_communicator_that_waits_for_its_peer_does_not_hang(work):
+    """Meeting takes as long as the slowest rank: that is the communicator's deadline, not call_timeout."""
+    build(work, "slow", SLOW_CREATE % (0, work.ciuic.parent.parent / "plugins/libgloo.so"))
+    work.train(changes={"plugins.path": ["own"], "communicator.plugin": "slow", "plugins.call_timeout": "1s", "run.ranks": 2,
+                        "run.steps": 2})
+
+
 def test_a_rank_that_is_ended_says_where_it_was(work):
     """One rank hangs, its peer's deadline comes first: the launcher asks before it kills."""
     one_rank = HANGS_IN_PLAN.replace("override { for", 'override { if (getenv("RANK")[0] == \'0\') throw '

@@ -71,8 +71,9 @@ TEST(CrumbBoard, ACallIsBlamedBeforeOneThatWaits) {
       _exit(0);
     }).join();
   });
-  EXPECT_THAT(board.inside(pid), ElementsAre("plugin leaves 1.0.0 in ?, call 1",
-                                             "plugin waits 1.0.0 in create (in its work), call 3"));
+  EXPECT_THAT(board.inside(pid),
+              ElementsAre("plugin leaves 1.0.0 in ?, call 1",
+                          "plugin waits 1.0.0 in create (waiting for peers), call 3"));
 }
 
 TEST(CrumbBoard, ThousandsOfThreadsAndNamesDoNotOverflowIt) {

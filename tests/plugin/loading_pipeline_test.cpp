@@ -146,6 +146,18 @@ TEST_F(Pipeline, CrashPutsTheContentIntoQuarantine) {
   EXPECT_EQ(load(path)->refusal->step, "load") << "lifted: it gets another try";
 }
 
+TEST_F(Pipeline, WhatAnotherProcessPutIntoQuarantineMeanwhileIsNotProbed) {
+  LoadingPipeline pipeline({});
+  const auto file = pipeline.examine(broken("hang_in_constructor"));
+  ASSERT_FALSE(file->refusal);
+  Quarantine(state_folder()).add(file->sha256, file->path, "load: it hung");
+  pipeline.admit({file});
+  ASSERT_TRUE(file->refusal);
+  EXPECT_EQ(file->refusal->step, "quarantine");
+  EXPECT_THAT(file->refusal->reason, HasSubstr("load: it hung"));
+  EXPECT_EQ(pipeline.times().probed, 0u);
+}
+
 TEST_F(Pipeline, FailureToLoadIsNotKept) {
   const std::string path = broken("undefined_symbol");
   EXPECT_EQ(load(path)->refusal->step, "load");

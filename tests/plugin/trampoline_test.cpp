@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/trampoline/trampoline.h"
 
+#include <array>
+#include <signal.h>
 #include <stdexcept>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +16,12 @@
 #include <ciuic/work.hpp>
 
 #include "core/plugin/host_context.h"
+#include "core/plugin/trampoline/crumb_board.h"
 
 namespace ciuic::core {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// A precision plugin whose functions look at the breadcrumb that they run under.
@@ -126,6 +132,49 @@ TEST_F(TrampolineTest, AnExceptionOutOfAValueIsKeptForTheHost) {
   EXPECT_EQ(vt(*layer).loss_scale(layer->handle()), 0.0);
   EXPECT_TRUE(layer->guard()->has_escaped());
   EXPECT_THAT(layer->guard()->escaped(), HasSubstr("precision.loss_scale"));
+}
+
+TEST_F(TrampolineTest, AStatusThatTheHostDidNotMakeIsThePluginsFault) {
+  table.update = [](ciuic_instance*, const ciuic_precision_update*) {
+    static std::array<uint64_t, 16> garbage{42};
+    return reinterpret_cast<ciuic_status*>(garbage.data());
+  };
+  const auto layer = make();
+  try {
+    host.check(vt(*layer).update(layer->handle(), nullptr));
+    FAIL() << "no status";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), CIUIC_INTERNAL);
+    EXPECT_THAT(e.what(), HasSubstr("none of the host's"));
+  }
+}
+
+TEST_F(TrampolineTest, APointerThatIsNoStatusCrashesInsideOfTheCall) {
+  table.update = [](ciuic_instance*, const ciuic_precision_update*) {
+    return reinterpret_cast<ciuic_status*>(uintptr_t{8});
+  };
+  descriptor.version = "3.1.5";  // named after the board is there, as in a rank
+  const CrumbBoard board;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    CrumbBoard::use(board.fd());
+    signal(SIGSEGV, [](int) { _exit(7); });  // the crumbs stay, and no sanitizer reports
+    std::thread([&] {
+      const auto layer = make();
+      (void)host.take(vt(*layer).update(layer->handle(), nullptr));
+    }).join();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_THAT(board.inside(pid), ElementsAre("plugin seeing 3.1.5 in precision.update, call 1"));
+}
+
+TEST(TrampolineCalls, WhatWaitsForPeersHasTheLongerLimit) {
+  EXPECT_TRUE((kWaitsForPeers<ciuic_communicator_vt, 2>));
+  EXPECT_FALSE((kWaitsForPeers<ciuic_communicator_vt, 1>)) << "submit: its work waits";
+  EXPECT_FALSE((kWaitsForPeers<ciuic_profiler_vt, 2>));
 }
 
 TEST_F(TrampolineTest, ItsEndIsThePluginsEnd) {

@@ -32,8 +32,8 @@ struct Crumb {
   const PluginIdentity* plugin = nullptr;
   const char* function = nullptr;  // "communicator.submit"; lives for ever
   uint64_t sequence = 0;           // the instance's calls, from 1
-  bool is_wait = false;            // inside the wait of a work that this call returned
-  uint64_t ticket = 0;             // the thread's calls: another call has another ticket
+  bool is_wait = false;  // waiting for peers: in the work that this call returned, or in it
+  uint64_t ticket = 0;   // the thread's calls: another call has another ticket
 };
 
 /// One thread's stack of crumbs. Written by its thread alone, read by any.

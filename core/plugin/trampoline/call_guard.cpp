@@ -38,6 +38,13 @@ std::string CallGuard::escaped() const {
   return escaped_;
 }
 
+ciuic_status* CallGuard::taken(ciuic_status* status) const noexcept {
+  if (status != nullptr) {
+    host_->status_get(host_->ctx, status, nullptr, nullptr, nullptr);
+  }
+  return status;
+}
+
 ciuic_status* CallGuard::escaped_status() const noexcept {
   const std::string text = escaped();
   return host_->status_new(host_->ctx, CIUIC_INTERNAL, CIUIC_STATUS_FATAL, -1, to_str(text));

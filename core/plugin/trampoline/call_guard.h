@@ -43,7 +43,11 @@ class CallGuard {
     }
     const CrumbScope crumb(plugin_, function, sequence, is_wait);
     try {
-      return body();
+      if constexpr (std::is_same_v<R, ciuic_status*>) {
+        return taken(body());
+      } else {
+        return body();
+      }
     } catch (abi::__forced_unwind&) {
       throw;  // the thread is being cancelled
     } catch (...) {
@@ -66,6 +70,8 @@ class CallGuard {
  private:
   void note_escaped(const char* function, uint64_t sequence) noexcept;
   [[nodiscard]] ciuic_status* escaped_status() const noexcept;
+  /// Reads a status once while the plugin still has the blame for what it points at.
+  ciuic_status* taken(ciuic_status* status) const noexcept;
 
   const PluginIdentity& plugin_;
   const ciuic_host* host_;

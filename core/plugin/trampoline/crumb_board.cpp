@@ -112,7 +112,7 @@ std::vector<std::string> CrumbBoard::inside(pid_t pid) const {
       found.emplace_back(crumb.is_wait, stack.thread() != pid,
                          "plugin " + bounded(memory_->text_of(crumb.plugin)) + " in " +
                              bounded(memory_->text_of(crumb.function)) +
-                             (crumb.is_wait ? " (in its work)" : "") + ", call " +
+                             (crumb.is_wait ? " (waiting for peers)" : "") + ", call " +
                              std::to_string(crumb.sequence));
     }
   }

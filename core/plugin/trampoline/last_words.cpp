@@ -76,7 +76,7 @@ WordLine& WordLine::operator<<(int64_t number) noexcept {
 
 void say_crumb(WordLine& line, const Crumb& crumb, const char* verb) noexcept {
   line << "plugin " << crumb.plugin->label.c_str() << " " << verb << " " << crumb.function
-       << (crumb.is_wait ? " (in its work)" : "") << ", call "
+       << (crumb.is_wait ? " (waiting for peers)" : "") << ", call "
        << static_cast<int64_t>(crumb.sequence);
 }
 

@@ -5,7 +5,9 @@
 // that none is missing.
 #pragma once
 
+#include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include <ciuic/abi/ciuic.h>
 
@@ -133,6 +135,12 @@ static_assert(kHasAllSlots<ciuic_communicator_vt> && kHasAllSlots<ciuic_sharding
               kHasAllSlots<ciuic_optimizer_vt> && kHasAllSlots<ciuic_precision_vt> &&
               kHasAllSlots<ciuic_batch_scheduler_vt> && kHasAllSlots<ciuic_checkpoint_vt> &&
               kHasAllSlots<ciuic_profiler_vt>);
+
+/// Does the call itself wait for peers, rather than the work that it gives?
+template <typename Vt, size_t I>
+inline constexpr bool kWaitsForPeers = std::is_same_v<Vt, ciuic_communicator_vt>&& std::string_view(
+                                           std::get<I>(Slots<Vt>::all).name) ==
+                                       "communicator.split";
 
 /// Calls `f` with the table type of a kind, as f.template operator()<Vt>(). False: no such kind.
 template <typename F>

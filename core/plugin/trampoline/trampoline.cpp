@@ -31,14 +31,14 @@ class Trampoline final : public KindLayer<Vt, Trampoline<Vt>> {
     const uint64_t number = guard_->number();
     const auto call = [&] { return invoke(args...); };
     if constexpr (kEndsWith<ciuic_work**, A...>) {
-      ciuic_status* status = guard_->call(kName, number, false, call);
+      ciuic_status* status = guard_->call(kName, number, kWaitsForPeers<Vt, I>, call);
       ciuic_work*& work = *last_of(args...);
       if (status == nullptr && work != nullptr) {
         work = trace_work(work, guard_, kName, number);
       }
       return status;
     } else {
-      return guard_->call(kName, number, false, call);
+      return guard_->call(kName, number, kWaitsForPeers<Vt, I>, call);
     }
   }
 
