@@ -52,6 +52,26 @@ MetricsFile::~MetricsFile() {
   }
 }
 
+void MetricsFile::correct_end(const std::string& path, int exit_code) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) {
+    last = std::move(line);
+  }
+  const auto json = nlohmann::json::parse(last, nullptr, false);
+  if (!json.is_object() || json.value("type", nlohmann::json()) != "end" ||
+      json.value("exit_code", nlohmann::json()) == exit_code) {
+    return;
+  }
+  JsonLine line("end");
+  line.add("exit_code", exit_code);
+  const auto seconds = json.find("seconds");
+  if (seconds != json.end() && seconds->is_number()) {
+    line.add("seconds", seconds->get<double>());
+  }
+  MetricsFile(path).write(line);
+}
+
 void MetricsFile::write(const JsonLine& line) {
   const std::string text = line.text();
   size_t done = 0;

@@ -24,6 +24,9 @@ class MetricsFile {
   /// Has this attempt's `run` line been written? An `end` without one would belong to nobody.
   [[nodiscard]] bool has_begun() const noexcept { return has_begun_; }
   void mark_begun() noexcept { has_begun_ = true; }
+  /// The last line says how the run ended, and the run has ended otherwise since: a plugin brought a
+  /// rank down after that line. Writes another end, which counts. For the launcher.
+  static void correct_end(const std::string& path, int exit_code);
   /// 1 for a new run; one more at each start.
   [[nodiscard]] uint64_t attempt() const noexcept { return attempt_; }
 

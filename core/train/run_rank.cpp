@@ -245,13 +245,20 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
                     load(*session, beginning, folder, opener),
                     TrainerOptions{options.is_quiet, options.steps_on_lines});
     const ExitCode code = trainer->run();
-    write_end(metrics, static_cast<int>(code), begin, gather_peaks(session->control()));
+    const std::vector<double> peaks = gather_peaks(session->control());
+    // The end is written when no plugin is left that could make it another one.
+    session->finish();
+    trainer.reset();
+    session.reset();
+    write_end(metrics, static_cast<int>(code), begin, peaks);
     return code;
   } catch (const std::exception& e) {
     const Failure failure = located(e, id, trainer ? trainer->state().step : 0);
     log.debug(format(failure));
     if (session) {
       session->control().plugin().abort(CIUIC_ABORTED);
+      trainer.reset();
+      session.reset();
     }
     try {
       write_end(metrics, static_cast<int>(failure.code()), begin, own_peak(id));

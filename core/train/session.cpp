@@ -84,11 +84,16 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
 }
 
 Session::~Session() {
-  quiesce();
+  events_.flush(kFlushTimeoutNs);  // nothing is left to do after finish()
   events_.remove_profilers();
 }
 
-void Session::quiesce() noexcept { events_.flush(kFlushTimeoutNs); }
+void Session::finish() {
+  events_.flush(kFlushTimeoutNs);
+  for (const auto& profiler : profilers_) {
+    profiler->check_escaped("profiler.flush");
+  }
+}
 
 std::unique_ptr<HostContext> Session::host_for(const ChosenPlugin& chosen) {
   auto host = std::make_unique<HostContext>(chosen.found.descriptor->name, log_);

@@ -53,9 +53,9 @@ class Session {
   [[nodiscard]] const BatchSchedulerPlugin& scheduler() const { return *scheduler_; }
   [[nodiscard]] const CheckpointPlugin& checkpoint() const { return *checkpoint_; }
   [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return table_->parameters(); }
-  /// Flushes profilers and waits for all plugins' threads. Before the end of the process, and after
-  /// a failure.
-  void quiesce() noexcept;
+  /// The profilers' last flush of a run that went well. Throws Failure (Plugin) when an exception
+  /// comes out of one.
+  void finish();
 
  private:
   std::unique_ptr<HostContext> host_for(const ChosenPlugin& chosen);

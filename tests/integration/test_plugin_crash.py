@@ -231,6 +231,30 @@ def test_a_communicator_that_waits_for_its_peer_does_not_hang(work):
                         "run.steps": 2})
 
 
+FLUSHES = HEAD + """
+class Flushes final : public ciuic::Profiler {
+ public:
+  NAMED("flushes")
+  using Profiler::Profiler;
+  uint64_t mask() const noexcept override { return 0; }
+  void emit(ciuic::ArrayView<ciuic_event>) noexcept override {}
+  void flush(int64_t) override { if (std::string(getenv("RANK")) == "%s") { %s; } }
+};
+CIUIC_PLUGINS(Flushes)
+"""
+
+
+@pytest.mark.parametrize("ranks, rank, body, code", [
+    (1, 0, "abort()", 5), (1, 0, "_exit(0)", 3), (2, 1, "abort()", 5), (2, 1, "_exit(0)", 3)])
+def test_the_last_flush_may_still_fail_the_run_and_the_metrics_say_so(work, ranks, rank, body, code):
+    build(work, "flushes", FLUSHES % (rank, body))
+    work.config({"plugins.path": ["own"], "profiler.plugins": ["flushes"], "run.steps": 2, "run.ranks": ranks})
+    result = work.run("train", "run.toml", timeout=40)
+    assert result.code == code and "plugin flushes 1.2.3" in result.last_line and "profiler.flush" in result.last_line, str(result)
+    ends = work.metrics().of("end")
+    assert not ends or ends[-1]["exit_code"] == code, ends
+
+
 def test_a_rank_that_is_ended_says_where_it_was(work):
     """One rank hangs, its peer's deadline comes first: the launcher asks before it kills."""
     one_rank = HANGS_IN_PLAN.replace("override { for", 'override { if (getenv("RANK")[0] == \'0\') throw '

@@ -36,5 +36,20 @@ TEST(MetricsFile, ALineIsOnDiskWhenWriteReturns) {
   EXPECT_EQ(read_text(folder.file("metrics.jsonl")), "{\"type\": \"step\"}\n");
 }
 
+TEST(MetricsFile, AnEndThatIsNotTrueAnyMoreGetsAnother) {
+  const TemporaryFolder folder;
+  const std::string step = "{\"type\": \"step\", \"step\": 1}\n";
+  const std::string end = "{\"type\": \"end\", \"exit_code\": 0, \"seconds\": 2.5}\n";
+  const std::string path = folder.write("metrics.jsonl", step + end);
+  MetricsFile::correct_end(path, 0);
+  EXPECT_EQ(read_text(path), step + end);
+  MetricsFile::correct_end(path, 5);
+  EXPECT_EQ(read_text(path),
+            step + end + "{\"type\": \"end\", \"exit_code\": 5, \"seconds\": 2.5}\n");
+  folder.write("metrics.jsonl", step);
+  MetricsFile::correct_end(path, 5);
+  EXPECT_EQ(read_text(path), step) << "killed: no end";
+}
+
 }  // namespace
 }  // namespace ciuic::core

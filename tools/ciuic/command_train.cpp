@@ -3,10 +3,12 @@
 // ciuic train: checks the run, then either is one rank (a launcher set RANK and WORLD_SIZE) or
 // starts and watches its own.
 #include <fcntl.h>
+#include <filesystem>
 #include <unistd.h>
 
 #include "core/launch/environment.h"
 #include "core/launch/launcher.h"
+#include "core/train/metrics_file.h"
 #include "core/train/run_folder.h"
 #include "tools/ciuic/check_run.h"
 #include "tools/ciuic/commands.h"
@@ -94,7 +96,18 @@ int start_ranks(const core::RunConfig& config, Arguments arguments, bool afresh,
   request.needs_store = request.ranks > 1 && config.run.rendezvous == "auto";
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
-  return core::launch(request);
+  const std::string metrics = folder.metrics();
+  const auto bytes_of = [&] {
+    std::error_code ec;
+    const auto bytes = std::filesystem::file_size(metrics, ec);
+    return ec ? 0 : bytes;
+  };
+  const auto before = bytes_of();
+  const int code = core::launch(request);
+  if (bytes_of() > before) {  // this attempt wrote, so the last end is its own
+    core::MetricsFile::correct_end(metrics, code);
+  }
+  return code;
 }
 
 }  // namespace
