@@ -66,7 +66,7 @@ class Failure : public std::runtime_error {
 Failure to_failure(const std::exception& exception);
 
 /// The details, one a line, and then the last line: `ciuic: error: <what>: rank=... step=...;
-/// <remedy>`.
+/// <remedy>`. Control characters in any of them are shown, not sent to the terminal (visible.h).
 std::string format(const Failure& failure);
 
 }  // namespace ciuic::core

@@ -7,6 +7,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "core/log/failure.h"
+#include "core/log/visible.h"
 
 namespace ciuic::core {
 namespace {
@@ -79,8 +80,9 @@ void Log::open_file(const std::string& path) {
 }
 
 void Log::write(LogLevel level, std::string_view message) noexcept {
+  const std::string shown = visible(message, Newlines::Kept);
   // spdlog reports its own failures (a full disk) on stderr and never throws from log().
-  sinks_->logger.log(to_spdlog(level), spdlog::string_view_t(message.data(), message.size()));
+  sinks_->logger.log(to_spdlog(level), spdlog::string_view_t(shown.data(), shown.size()));
 }
 
 bool Log::enabled(LogLevel level) const noexcept {

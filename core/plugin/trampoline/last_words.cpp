@@ -42,7 +42,7 @@ void set_last_words(int rank, int report_fd) {
 void say_done(int exit_code) noexcept {
   if (speaker.report_fd >= 0) {
     WordLine mark;
-    mark << kDoneMark << int64_t{exit_code} << "\n";
+    mark << kDoneMark << int64_t{exit_code};
     write_all(speaker.report_fd, "", 1);
     write_all(speaker.report_fd, mark.data(), mark.size());
   }
@@ -54,7 +54,9 @@ void set_last_words_log(const char* path) {
 
 WordLine& WordLine::operator<<(const char* text) noexcept {
   for (; *text != '\0' && size_ < sizeof(text_) - 1; ++text) {
-    text_[size_++] = *text;
+    const auto byte = static_cast<unsigned char>(*text);
+    text_[size_++] =
+        byte < 0x20 || byte == 0x7F ? '?' : *text;  // a plugin's version may be any text
   }
   return *this;
 }
@@ -85,19 +87,19 @@ void say_place(WordLine& line) noexcept {
 }
 
 void write_last_words(const WordLine& line) noexcept {
-  WordLine ended = line;
-  ended << "\n";
   if (speaker.log[0] != '\0') {
     const int fd = open(speaker.log, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd >= 0) {
-      write_all(fd, ended.data(), ended.size());
+      write_all(fd, line.data(), line.size());
+      write_all(fd, "\n", 1);
       close(fd);
     }
   }
   if (speaker.report_fd >= 0) {
     write_all(speaker.report_fd, line.data(), line.size());
   } else {
-    write_all(STDERR_FILENO, ended.data(), ended.size());
+    write_all(STDERR_FILENO, line.data(), line.size());
+    write_all(STDERR_FILENO, "\n", 1);
   }
 }
 

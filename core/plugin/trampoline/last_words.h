@@ -18,7 +18,7 @@ void set_last_words(int rank, int report_fd);
 void set_last_words_log(const char* path);
 
 /// What a rank writes into the launcher's pipe before it ends on its own account, and a plugin that
-/// ends the process does not: NUL, "done ", the exit code, newline.
+/// ends the process does not: NUL, "done ", the exit code.
 inline constexpr char kDoneMark[] = "done ";
 void say_done(int exit_code) noexcept;
 

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "core/config/joined.h"
+#include "core/log/visible.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
 #include "tools/ciuic/plugin/actions.h"
@@ -19,7 +20,7 @@ void field(const char* name, const std::string& value) {
   if (!value.empty()) {
     std::string padded = name;
     padded.resize(std::max<size_t>(padded.size(), 8), ' ');
-    std::cout << "  " << padded << " " << value << "\n";
+    std::cout << "  " << padded << " " << core::visible(value) << "\n";
   }
 }
 
@@ -67,7 +68,8 @@ void print_plugin(const core::DescriptorInfo& d) {
 }
 
 void print_record(const core::NoteRecord& r, const core::LibraryNote& note) {
-  std::cout << core::kind_name(r.kind) << " " << r.name << " " << r.version << "\n";
+  std::cout << core::kind_name(r.kind) << " " << core::visible(r.name) << " "
+            << core::visible(r.version) << "\n";
   field("abi", std::to_string(note.abi.major) + "." + std::to_string(note.abi.minor));
   field("flags", descriptor_flags_text(r.flags));
   field("features", r.features.empty() ? "none" : core::joined(r.features, ", "));

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "core/log/visible.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
 #include "tools/ciuic/plugin/actions.h"
@@ -28,13 +29,15 @@ void print(const core::Listing& all) {
       if (p.descriptor->kind == kind.kind) {
         std::printf("%-16s %-14s %-9s %-45s %s%s\n", std::string(kind.name).c_str(),
                     p.descriptor->name.c_str(), p.descriptor->version.c_str(),
-                    p.descriptor->summary.c_str(), p.path.c_str(), p.shadowed ? " (shadowed)" : "");
+                    p.descriptor->summary.c_str(), core::visible(p.path).c_str(),
+                    p.shadowed ? " (shadowed)" : "");
       }
     }
   }
   for (const core::RefusedFile& r : all.refused) {
-    std::printf("refused          %s: %s%s\n", r.path.c_str(), r.reason.c_str(),
-                r.remedy.empty() ? "" : ("; " + r.remedy).c_str());
+    std::printf("refused          %s: %s%s\n", core::visible(r.path).c_str(),
+                core::visible(r.reason).c_str(),
+                r.remedy.empty() ? "" : ("; " + core::visible(r.remedy)).c_str());
   }
 }
 

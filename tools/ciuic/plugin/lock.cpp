@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/config/run_config.h"
+#include "core/log/visible.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/lock_file.h"
 #include "core/plugin/open_file.h"
@@ -55,7 +56,8 @@ Collected of_everything(const core::Catalog& catalog) {
     }
   }
   for (const core::RefusedFile& refused : all.refused) {
-    std::cerr << "left out " << refused.path << ": " << refused.reason << "\n";
+    std::cerr << "left out " << core::visible(refused.path) << ": " << core::visible(refused.reason)
+              << "\n";
   }
   return collected;
 }

@@ -4,10 +4,13 @@
 // while.
 #include "core/plugin/quarantine.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <iostream>
 
 #include "core/config/quantity.h"
+#include "core/log/visible.h"
 #include "core/plugin/open_file.h"
 #include "core/plugin/private_folder.h"
 #include "core/plugin/sha256.h"
@@ -28,8 +31,9 @@ int list(const core::Quarantine& quarantine) {
     std::cout << "nothing is in quarantine (" << quarantine.path() << ")\n";
   }
   for (const auto& [hash, e] : entries) {
-    std::cout << hash << "\n  file    " << e.file << "\n  reason  " << e.reason << "\n  since   "
-              << core::time_text(e.since) << "\n  until   " << core::time_text(e.until) << "\n";
+    std::cout << hash << "\n  file    " << core::visible(e.file) << "\n  reason  "
+              << core::visible(e.reason) << "\n  since   " << core::time_text(e.since)
+              << "\n  until   " << core::time_text(e.until) << "\n";
   }
   return 0;
 }
@@ -39,7 +43,8 @@ std::string hash_of(const std::string& path) {
   const core::OpenFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   const auto bytes = file ? file.read_all(core::kMaxLibraryBytes) : std::nullopt;
   if (!bytes) {
-    throw Failure(ExitCode::Plugin, "the file cannot be read", "", {{"file", path}});
+    throw Failure(ExitCode::Plugin, std::string("the file cannot be read: ") + std::strerror(errno),
+                  "", {{"file", path}});
   }
   return core::sha256(*bytes);
 }
