@@ -3,6 +3,8 @@
 
 #include <ciuic/view.hpp>
 
+#include "core/plugin/array_problem.h"
+
 namespace ciuic::core {
 namespace {
 
@@ -91,11 +93,16 @@ ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives,
   Group& g = self(handle);
   // Numbered here, so that reports of all ranks speak of the same collective by the same number.
   std::vector<ciuic_collective> numbered;
+  *work = nullptr;
+  if (const std::string problem = array_problem<ciuic_collective>(collectives, "submit: the array");
+      !problem.empty()) {
+    const ciuic_host* host = g.plugin_->instance().host();
+    return host->status_new(host->ctx, CIUIC_INVALID, 0, -1, to_str(problem));
+  }
   for (const ciuic_collective& c : ArrayView<ciuic_collective>(collectives)) {
     numbered.push_back(c);
     numbered.back().sequence = g.sequence_.fetch_add(1);
   }
-  *work = nullptr;
   if (numbered.empty()) {
     const ciuic_host* host = g.plugin_->instance().host();
     return host->status_new(host->ctx, CIUIC_INVALID, 0, -1, to_str("submit without a collective"));

@@ -9,6 +9,7 @@
 #include <ciuic/view.hpp>
 
 #include "core/plugin/instance.h"
+#include "core/plugin/shown_array.h"
 
 namespace ciuic::core {
 
@@ -32,7 +33,8 @@ class BatchSchedulerPlugin {
     raw.struct_size = sizeof(raw);
     instance_.check(vt().plan(instance_.self(), &request, &raw), "batch_scheduler.plan");
     BatchPlan plan{{}, raw.micro_batches, raw.row_tokens, raw.samples, raw.tokens};
-    for (const ciuic_batch_item& item : ArrayView<ciuic_batch_item>(raw.items)) {
+    for (const ciuic_batch_item& item :
+         shown_array<ciuic_batch_item>(raw.items, instance_, "batch_scheduler.plan")) {
       plan.items.push_back(item);
     }
     return plan;

@@ -32,6 +32,18 @@ std::vector<std::string> libraries_in(const std::string& folder) {
   return files;
 }
 
+constexpr const char* kNoFolder = "not a folder";
+
+/// Why nothing in the folder can be found; empty when it can be read.
+std::string folder_problem(const std::string& folder) {
+  std::error_code ec;
+  const fs::directory_iterator any(folder, ec);
+  if (ec == std::errc::no_such_file_or_directory || ec == std::errc::not_a_directory) {
+    return kNoFolder;
+  }
+  return ec ? ec.message() : "";
+}
+
 RefusedFile refused(const LibraryFile& file) {
   return {file.path, file.refusal->text(), file.refusal->remedy};
 }
@@ -70,8 +82,8 @@ Failure not_found(uint32_t kind, std::string_view name, const std::vector<std::s
                       "\"; there are: " + (there.empty() ? "none" : there),
                   "choose one of these, or add its folder to plugins.path or CIUIC_PLUGIN_PATH");
   for (const std::string& folder : folders) {
-    std::error_code ec;
-    failure.detail("looked in " + folder + (fs::is_directory(folder, ec) ? "" : " (not a folder)"));
+    const std::string problem = folder_problem(folder);
+    failure.detail("looked in " + folder + (problem.empty() ? "" : " (" + problem + ")"));
   }
   for (const auto& file : all) {
     if (file->refusal) {
@@ -225,7 +237,16 @@ Listing Catalog::list() const {
   for (const std::string& path : files()) {
     all.push_back(pipeline_->examine(path));
   }
-  return list(all);
+  Listing listing = list(all);
+  for (const std::string& folder : folders_) {
+    // A folder that is not there is none of this machine's: the search path names such, too.
+    if (const std::string problem = folder_problem(folder);
+        !problem.empty() && problem != kNoFolder) {
+      listing.refused.push_back({folder, "resolve: the folder cannot be read: " + problem,
+                                 "may you read it, and enter those above it?"});
+    }
+  }
+  return listing;
 }
 
 Listing Catalog::list(const std::vector<std::shared_ptr<LibraryFile>>& all) const {

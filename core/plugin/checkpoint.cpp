@@ -4,6 +4,8 @@
 #include <ciuic/host.hpp>
 #include <ciuic/work.hpp>
 
+#include "core/plugin/shown_array.h"
+
 namespace ciuic::core {
 
 std::vector<ciuic_entry> abi_entries(const std::vector<ArchiveEntry>& entries) {
@@ -80,7 +82,8 @@ std::vector<ArchiveEntry> Archive::list() const {
   ciuic_array raw{};
   check(plugin_->vt().list(handle_, &raw), "checkpoint.list");
   std::vector<ArchiveEntry> entries;
-  for (const ciuic_entry& e : ArrayView<ciuic_entry>(raw)) {
+  for (const ciuic_entry& e :
+       shown_array<ciuic_entry>(raw, plugin_->instance(), "checkpoint.list")) {
     entries.push_back({std::string(to_view(e.key)),
                        (e.flags & CIUIC_ENTRY_BLOB) != 0,
                        e.dtype,

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "core/plugin/descriptor_check.h"
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <ciuic/abi/ciuic.h>
 #include <ciuic/view.hpp>
 
+#include "core/log/visible.h"
 #include "core/plugin/abi_policy.h"
+#include "core/plugin/array_problem.h"
 #include "core/plugin/kind.h"
 
 namespace ciuic::core {
@@ -72,13 +76,69 @@ std::string table_problem(const ciuic_descriptor& d) {
   return "its kind is " + std::to_string(d.kind) + ", expected 1 to 7";
 }
 
+/// Texts go onto terminals, into files and into generated pages: one line each.
+bool is_one_line(const char* text) { return text == nullptr || visible(text) == text; }
+
+std::string text_problem(const ciuic_descriptor& d) {
+  const std::array<std::pair<const char*, const char*>, 5> texts{{{"version", d.version},
+                                                                  {"license", d.license},
+                                                                  {"summary", d.summary},
+                                                                  {"vendor", d.vendor},
+                                                                  {"build", d.build}}};
+  for (const auto& [what, text] : texts) {
+    if (!is_one_line(text)) {
+      return std::string("its ") + what +
+             " has a control character or is no UTF-8: " + visible(text);
+    }
+  }
+  for (const char* const* f = d.features; f != nullptr && *f != nullptr; ++f) {
+    if (!is_one_line(*f)) {
+      return "one of its features has a control character or is no UTF-8: " + visible(*f);
+    }
+  }
+  return "";
+}
+
+bool has_plain_texts(const ciuic_option_spec& spec) {
+  bool is_plain = true;
+  for (const char* text : {spec.key, spec.doc, spec.unit, spec.deprecated}) {
+    is_plain = is_plain && is_one_line(text);
+  }
+  for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c) {
+    is_plain = is_plain && is_one_line(*c);
+  }
+  return is_plain;
+}
+
+/// The default of a list: its elements are read as the type says.
+std::string default_problem(const ciuic_option_spec& spec, const std::string& key) {
+  const std::string what = "the default of option " + key;
+  switch (spec.type) {
+    case CIUIC_TYPE_LIST_STRING:
+      return array_problem<ciuic_str>(spec.def.list, what);
+    case CIUIC_TYPE_LIST_I64:
+      return array_problem<int64_t>(spec.def.list, what);
+    case CIUIC_TYPE_LIST_F64:
+      return array_problem<double>(spec.def.list, what);
+    default:
+      return "";
+  }
+}
+
 std::string option_problem(const ciuic_descriptor& d) {
+  if (std::string problem = array_problem<ciuic_option_spec>(d.options, "its option table");
+      !problem.empty()) {
+    return problem;
+  }
   std::set<std::string> keys;
   for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(d.options)) {
     if (spec.key == nullptr || *spec.key == '\0') {
       return "an option has no key";
     }
-    const std::string key = spec.key;
+    const std::string key = visible(spec.key);
+    if (!has_plain_texts(spec)) {
+      return "option " + key + " has a text with a control character, or that is no UTF-8";
+    }
     if (!keys.insert(key).second) {
       return "option " + key + " is declared twice";
     }
@@ -90,6 +150,9 @@ std::string option_problem(const ciuic_descriptor& d) {
     }
     if (spec.type == CIUIC_TYPE_ENUM && (spec.choices == nullptr || spec.choices[0] == nullptr)) {
       return "option " + key + " is an enum without choices";
+    }
+    if (std::string problem = default_problem(spec, key); !problem.empty()) {
+      return problem;
     }
   }
   return "";
@@ -117,6 +180,9 @@ std::string descriptor_problem(const ciuic_descriptor& d) {
   }
   if (d.version == nullptr || d.license == nullptr || d.summary == nullptr) {
     return "version, license or summary is missing";
+  }
+  if (std::string problem = text_problem(d); !problem.empty()) {
+    return problem;
   }
   if (d.create == nullptr || d.destroy == nullptr) {
     return "create or destroy is missing";

@@ -31,7 +31,7 @@ ciuic_create_args create_args(const ciuic_descriptor& d, const ciuic_host* host,
   return args;
 }
 
-std::string full_name(const ciuic_descriptor& d) {
+std::string name_of(const ciuic_descriptor& d) {
   return std::string(kind_name(d.kind)) + " " + d.name;
 }
 
@@ -77,12 +77,12 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
       status != nullptr) {
     const Error error = Host(host_->table()).take(status);
     throw Failure(create_exit_code(*descriptor_, error.code()),
-                  full_name(*descriptor_) + " cannot start: " + error.what(),
+                  name_of(*descriptor_) + " cannot start: " + error.what(),
                   guard->has_escaped() ? kPluginBug : "", {{"file", plugin.path}});
   }
   if (made == nullptr) {
     throw Failure(ExitCode::Plugin,
-                  full_name(*descriptor_) + ": create succeeded and gave no instance");
+                  name_of(*descriptor_) + ": create succeeded and gave no instance");
   }
   layers_ = make_trampoline(*descriptor_, made, std::move(guard));
   if (decorate) {
@@ -102,9 +102,11 @@ void Instance::quiesce(int64_t timeout_ns) noexcept {
   }
 }
 
+std::string Instance::full_name() const { return name_of(*descriptor_); }
+
 void Instance::check_escaped(const char* op) const {
   if (layers_->guard()->has_escaped()) {
-    throw Failure(ExitCode::Plugin, full_name(*descriptor_) + ": " + layers_->guard()->escaped(),
+    throw Failure(ExitCode::Plugin, name_of(*descriptor_) + ": " + layers_->guard()->escaped(),
                   kPluginBug, {{"op", op}});
   }
 }
@@ -116,7 +118,7 @@ void Instance::check(ciuic_status* status, const char* op) const {
   const Error error = Host(host_->table()).take(status);
   check_escaped(op);
   Failure failure(exit_code_of(descriptor_->kind, error.code()),
-                  full_name(*descriptor_) + ": " + error.what());
+                  name_of(*descriptor_) + ": " + error.what());
   failure.with("op", op);
   if (error.peer() >= 0) {
     failure.with("peer", std::to_string(error.peer()));

@@ -51,6 +51,8 @@ class Instance {
   [[nodiscard]] const ciuic_host* host() const noexcept { return host_->table(); }
   [[nodiscard]] int64_t live_bytes() const noexcept { return host_->live_bytes(); }
   [[nodiscard]] std::string name() const { return descriptor_->name; }
+  /// "optimizer adamw".
+  [[nodiscard]] std::string full_name() const;
 
   template <typename Table>
   [[nodiscard]] const Table& vt() const noexcept {

@@ -54,6 +54,11 @@ Refusal refusal_of(const LibraryFile& file, const QuarantineEntry& entry) {
           "rebuild it, or lift that: ciuic plugin quarantine remove " + file.sha256.substr(0, 12)};
 }
 
+/// Not there, rather than not to be seen by us.
+bool is_missing(const std::error_code& ec) {
+  return ec == std::errc::no_such_file_or_directory || ec == std::errc::not_a_directory;
+}
+
 /// The loader names the copy; a person knows the original.
 void name_original(std::string& text, const LibraryFile& file) {
   for (size_t at = 0;
@@ -92,7 +97,9 @@ void LoadingPipeline::examine(Known& known) {
   const fs::path absolute = fs::absolute(file.path, ec);
   const auto status = fs::symlink_status(absolute, ec);
   if (!fs::exists(status)) {
-    file.refusal = Refusal{"resolve", "there is no such file", ""};
+    file.refusal = is_missing(ec) ? Refusal{"resolve", "there is no such file", ""}
+                                  : Refusal{"resolve", "it cannot be looked at: " + ec.message(),
+                                            "may you read its folder, and enter those above it?"};
     return;
   }
   file.steps.emplace_back("resolve");

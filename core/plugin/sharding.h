@@ -8,6 +8,7 @@
 #include <ciuic/work.hpp>
 
 #include "core/plugin/instance.h"
+#include "core/plugin/shown_array.h"
 
 namespace ciuic::core {
 
@@ -30,7 +31,7 @@ class ShardingPlugin {
     ciuic_work* pending = nullptr;
     check(vt().bind(self(), &use, nullptr, &bindings, &pending), "sharding.bind");
     wait(Work(pending), "sharding.bind");
-    return bindings;
+    return shown_array<ciuic_binding>(bindings, instance_, "sharding.bind");
   }
   void drop(const ciuic_use& use) const {
     check(vt().drop(self(), &use, nullptr), "sharding.drop");

@@ -5,6 +5,8 @@
 
 #include <ciuic/view.hpp>
 
+#include "core/plugin/shown_array.h"
+
 namespace ciuic::core {
 namespace {
 
@@ -67,7 +69,8 @@ std::vector<ciuic_state_spec> optimizer_state(const Instance& optimizer,
       optimizer.vt<ciuic_optimizer_vt>().state_spec(optimizer.self(), &parameter, &specs),
       "optimizer.state_spec");
   std::vector<ciuic_state_spec> out;
-  for (const ciuic_state_spec& spec : ArrayView<ciuic_state_spec>(specs)) {
+  for (const ciuic_state_spec& spec :
+       shown_array<ciuic_state_spec>(specs, optimizer, "optimizer.state_spec")) {
     out.push_back(spec);
   }
   return out;

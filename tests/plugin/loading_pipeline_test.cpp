@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -156,6 +157,19 @@ TEST_F(Pipeline, WhatAnotherProcessPutIntoQuarantineMeanwhileIsNotProbed) {
   EXPECT_EQ(file->refusal->step, "quarantine");
   EXPECT_THAT(file->refusal->reason, HasSubstr("load: it hung"));
   EXPECT_EQ(pipeline.times().probed, 0u);
+}
+
+TEST_F(Pipeline, WhatCannotBeLookedAtIsNotCalledMissing) {
+  EXPECT_THAT(load(folder.file("nothing.so"))->refusal->reason, HasSubstr("no such file"));
+  const std::string too_long = folder.file(std::string(300, 'x') + ".so");
+  EXPECT_THAT(load(too_long)->refusal->reason, HasSubstr("File name too long"));
+  if (geteuid() == 0) {
+    GTEST_SKIP() << "root may read everything";
+  }
+  const std::string path = broken("sound");
+  fs::permissions(folder.file("plugins"), fs::perms::none);
+  EXPECT_THAT(load(path)->refusal->reason, HasSubstr("Permission denied"));
+  fs::permissions(folder.file("plugins"), fs::perms::owner_all);
 }
 
 TEST_F(Pipeline, FailureToLoadIsNotKept) {
