@@ -81,7 +81,8 @@ class Collector {
     }
     BundledFile file;
     file.path = path.string();
-    if (fs::file_size(path, ec) > kMaxCopied) {
+    file.size = fs::file_size(path, ec);
+    if (file.size > kMaxCopied) {
       file.is_linked = true;
       found.emplace(path.string(), std::move(file));
       return;
@@ -121,19 +122,24 @@ Bundle bundle_of(const std::string& path, const ElfFile& file, const std::string
   collector.add_needed_of(plugin, file);
   if (collector.found.empty()) {
     bundle.digest = hash;
+    bundle.locked = hash;
     bundle.relative = plugin.filename().string();
     return bundle;
   }
   const fs::path root = common_folder(plugin.parent_path(), collector.found);
   bundle.relative = plugin.lexically_relative(root).string();
   std::string all = bundle.relative + " " + hash + "\n";
+  std::string locked = all;
   for (auto& [original, dependency] : collector.found) {
     dependency.relative = fs::path(original).lexically_relative(root).string();
-    all += dependency.relative + " " +
-           (dependency.is_linked ? "at " + original : sha256(dependency.bytes)) + "\n";
+    const std::string content = dependency.is_linked ? "" : sha256(dependency.bytes);
+    all += dependency.relative + " " + (dependency.is_linked ? "at " + original : content) + "\n";
+    locked += dependency.relative + " " +
+              (dependency.is_linked ? std::to_string(dependency.size) + " bytes" : content) + "\n";
     bundle.dependencies.push_back(std::move(dependency));
   }
   bundle.digest = sha256(all);
+  bundle.locked = sha256(locked);
   return bundle;
 }
 

@@ -26,6 +26,7 @@ struct LibraryFile {
   std::optional<LibraryNote> note;
   std::string staged;
   std::string digest;               // of the plugin and what it brings along
+  std::string bundle;               // the same for a lock; its sha256 when it brings nothing along
   std::vector<std::string> brings;  // what is staged with it
   std::vector<std::shared_ptr<const DescriptorInfo>> plugins;
   bool stays_resident = true;  // measured: it is still mapped after dlclose

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/config/joined.h"
 #include "core/log/failure.h"
 #include "core/plugin/instance.h"
 #include "core/plugin/kind.h"
@@ -86,6 +87,7 @@ std::shared_ptr<LibraryFile> LoadingPipeline::examine(const std::string& path) {
     examine(known);
     if (known.file->refusal) {
       known.bytes = {};
+      known.bundle.reset();
     }
   }
   return known.file;
@@ -132,7 +134,7 @@ void LoadingPipeline::examine(Known& known) {
   if (file.note || file.bytes <= kAlwaysHashed) {
     file.sha256 = core::sha256(known.bytes);
   }
-  check_hash(file);
+  check_hash(known);
   if (!file.refusal || file.refusal->step == "note") {
     check_quarantine(file);
   }
@@ -145,18 +147,49 @@ void LoadingPipeline::examine(Known& known) {
   }
 }
 
-void LoadingPipeline::check_hash(LibraryFile& file) const {
+const Bundle& LoadingPipeline::bundle_of(Known& known) const {
+  if (!known.bundle) {
+    LibraryFile& file = *known.file;
+    known.bundle = core::bundle_of(fs::absolute(file.path).string(), *file.elf, file.sha256,
+                                   rules_.trust, trust_);
+    for (const BundledFile& d : known.bundle->dependencies) {
+      file.brings.push_back(d.path + (d.is_linked ? " (in place)" : ""));
+    }
+    file.digest = known.bundle->digest;
+    file.bundle = known.bundle->locked;
+  }
+  return *known.bundle;
+}
+
+void LoadingPipeline::check_hash(Known& known) const {
+  LibraryFile& file = *known.file;
+  const auto refuse = [&](std::string problem) {
+    file.refusal = Refusal{"hash", std::move(problem),
+                           "put the locked file back, or write the lock anew: ciuic plugin "
+                           "lock -o " +
+                               lock_->path()};
+  };
   if (lock_ && file.note) {
     for (const NoteRecord& record : file.note->plugins) {
       if (std::string problem =
               lock_->problem_with(kind_name(record.kind), record.name, file.sha256);
           !problem.empty()) {
-        file.refusal = Refusal{"hash", std::move(problem),
-                               "put the locked file back, or write the lock anew: ciuic plugin "
-                               "lock -o " +
-                                   lock_->path()};
-        return;
+        return refuse(std::move(problem));
       }
+    }
+    try {
+      const std::string& bundle = bundle_of(known).locked;
+      for (const NoteRecord& record : file.note->plugins) {
+        if (std::string problem =
+                lock_->bundle_problem(kind_name(record.kind), record.name, bundle);
+            !problem.empty()) {
+          return refuse(problem + (file.brings.empty()
+                                       ? "; it brings nothing along"
+                                       : "; it brings along " + joined(file.brings, ", ")));
+        }
+      }
+    } catch (const ElfError& e) {
+      return refuse(std::string("what it brings along cannot be compared: ") + e.what());
     }
   }
   file.steps.emplace_back("hash");
@@ -185,12 +218,7 @@ void LoadingPipeline::stage(Known& known) {
   LibraryFile& file = *known.file;
   const Timer timer(times_.stage);
   try {
-    const Bundle bundle =
-        bundle_of(fs::absolute(file.path).string(), *file.elf, file.sha256, rules_.trust, trust_);
-    for (const BundledFile& d : bundle.dependencies) {
-      file.brings.push_back(d.path + (d.is_linked ? " (in place)" : ""));
-    }
-    file.digest = bundle.digest;
+    const Bundle& bundle = bundle_of(known);
     const StagingArea area(cache().staging_folder());
     file.staged = area.stage(bundle, known.bytes);
     file.steps.emplace_back("stage");
@@ -198,6 +226,7 @@ void LoadingPipeline::stage(Known& known) {
     file.refusal = Refusal{"stage", e.what(), ""};
   }
   known.bytes = {};
+  known.bundle.reset();
 }
 
 void LoadingPipeline::admit(const std::vector<std::shared_ptr<LibraryFile>>& files) {
@@ -304,8 +333,8 @@ std::vector<std::string> LoadingPipeline::validate(const std::vector<ValidateCal
     if ((call.plugin.functions & kHasValidate) == 0) {
       continue;
     }
-    ProbeRequest request{call.file.staged, call.plugin.kind, call.plugin.name,
-                         validate_arguments(call.options, call.placement)};
+    ProbeRequest request{call.file.staged, call.plugin.kind,
+                         call.plugin.name, validate_arguments(call.options, call.placement)};
     if (auto known = cache().find_validated(call.file.digest, request)) {
       refused[i] = std::move(*known);
     } else {

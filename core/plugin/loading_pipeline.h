@@ -4,7 +4,7 @@
 //
 //   resolve     the file is there and can be read
 //   trust       nobody but trusted users could have written it (trusted_file.h)
-//   hash        its SHA-256 is what the lock says
+//   hash        its SHA-256, and that of what it brings along, is what the lock says
 //   quarantine  this content did not crash or hang lately
 //   note        its headers are sound, its ELF note names plugins of this host's ABI
 //   stage       a private copy is made, of the very bytes that were judged so far
@@ -72,10 +72,12 @@ class LoadingPipeline {
   struct Known {
     std::shared_ptr<LibraryFile> file;
     std::vector<std::byte> bytes;  // until it is staged
+    std::optional<Bundle> bundle;  // likewise: what was compared with the lock is what is staged
   };
 
   void examine(Known& known);
-  void check_hash(LibraryFile& file) const;
+  void check_hash(Known& known) const;
+  const Bundle& bundle_of(Known& known) const;
   void check_quarantine(LibraryFile& file);
   void stage(Known& known);
   bool take_from_cache(LibraryFile& file);

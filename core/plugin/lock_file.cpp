@@ -23,12 +23,23 @@ struct Field {
   bool is_required;
 };
 
-constexpr std::array<Field, 6> kFields{{{"kind", &LockedPlugin::kind, true},
+constexpr std::array<Field, 7> kFields{{{"kind", &LockedPlugin::kind, true},
                                         {"name", &LockedPlugin::name, true},
                                         {"version", &LockedPlugin::version, false},
                                         {"abi", &LockedPlugin::abi, false},
                                         {"sha256", &LockedPlugin::sha256, true},
+                                        {"bundle", &LockedPlugin::bundle, false},
                                         {"file", &LockedPlugin::file, false}}};
+
+constexpr int64_t kFormat = 2;
+
+void check_format(const Node& node, std::vector<Problem>& problems) {
+  const int64_t* format = node.integer();
+  if (format == nullptr || *format < 1 || *format > kFormat) {
+    problems.push_back(problem_at(
+        node.where, "format: got " + node.text() + ", expected 1 to " + std::to_string(kFormat)));
+  }
+}
 
 void take(const Entry& entry, LockedPlugin& plugin, std::vector<Problem>& problems) {
   std::vector<std::string_view> names;
@@ -66,6 +77,9 @@ std::string problem_of(const LockedPlugin& plugin) {
   if (!is_sha256(plugin.sha256)) {
     return "plugin.sha256: got \"" + plugin.sha256 + "\", expected 64 hexadecimal digits";
   }
+  if (!plugin.bundle.empty() && !is_sha256(plugin.bundle)) {
+    return "plugin.bundle: got \"" + plugin.bundle + "\", expected 64 hexadecimal digits";
+  }
   return "";
 }
 
@@ -78,6 +92,10 @@ LockFile LockFile::parse(std::string_view text, const std::string& file,
   const size_t before = problems.size();
   const Node root = parse_toml(text, file, problems);
   for (const Entry& entry : *root.table()) {
+    if (entry.key == "format") {
+      check_format(entry.node, problems);
+      continue;
+    }
     if (entry.key != "plugin" || entry.node.list() == nullptr) {
       problems.push_back(
           problem_at(entry.node.where, entry.key + " is no part of a lock, expected [[plugin]]"));
@@ -153,6 +171,18 @@ std::string LockFile::problem_with(std::string_view kind, std::string_view name,
   return "";
 }
 
+std::string LockFile::bundle_problem(std::string_view kind, std::string_view name,
+                                     std::string_view bundle) const {
+  const LockedPlugin* locked = find(kind, name);
+  if (locked == nullptr || bundle == (locked->bundle.empty() ? locked->sha256 : locked->bundle)) {
+    return "";
+  }
+  return "with the libraries that it brings along its digest is " + std::string(bundle) +
+         ", the lock " + path_ + " says " +
+         (locked->bundle.empty() ? "that it brings none" : locked->bundle) + " for " +
+         std::string(kind) + " " + std::string(name);
+}
+
 std::string LockFile::text() const {
   std::vector<LockedPlugin> sorted = plugins_;
   std::sort(sorted.begin(), sorted.end(), [](const LockedPlugin& a, const LockedPlugin& b) {
@@ -160,7 +190,9 @@ std::string LockFile::text() const {
   });
   std::string out =
       "# Plugins that a run may use, by the content of their files. Written by ciuic plugin lock;\n"
-      "# chosen by plugins.lock. A plugin that is not here, or differs, is refused.\n";
+      "# chosen by plugins.lock. A plugin that is not here, or differs, is refused.\n"
+      "format = " +
+      std::to_string(kFormat) + "\n";
   for (const LockedPlugin& plugin : sorted) {
     out += "\n[[plugin]]\n";
     for (const Field& field : kFields) {

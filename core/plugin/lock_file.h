@@ -3,13 +3,19 @@
 // ciuic.lock: the plugins that a run may use, each by the SHA-256 of its file. A plugin that is not
 // in it, or has another hash, is refused. TOML, read by the configuration's own reader:
 //
+//   format = 2
+//
 //   [[plugin]]
 //   kind = "optimizer"
 //   name = "adamw"
 //   version = "1.0.0"
 //   abi = "0.2"
 //   sha256 = "64 hexadecimal digits"
+//   bundle = "64 hexadecimal digits"   # when it brings libraries along ($ORIGIN): of all together
 //   file = "libadamw.so"        # information only
+//
+// An entry without a bundle is of a plugin that brings nothing along, and refuses one that does. That
+// holds for format 1 too, which had no bundles (and no `format`): it still locks single files.
 #pragma once
 
 #include <string>
@@ -27,6 +33,7 @@ struct LockedPlugin {
   std::string abi;
   std::string sha256;
   std::string file;
+  std::string bundle = {};  // empty: it brings nothing along
 };
 
 class LockFile {
@@ -45,6 +52,10 @@ class LockFile {
   /// Why this file may not stand for the plugin, with both hashes; empty when it may.
   [[nodiscard]] std::string problem_with(std::string_view kind, std::string_view name,
                                          std::string_view sha256) const;
+
+  /// The same for what it brings along: `bundle` is Bundle::locked. Of a plugin whose own hash is right.
+  [[nodiscard]] std::string bundle_problem(std::string_view kind, std::string_view name,
+                                           std::string_view bundle) const;
 
   /// Sorted by kind and name, with a head that says what it is.
   [[nodiscard]] std::string text() const;

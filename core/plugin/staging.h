@@ -24,12 +24,14 @@ struct BundledFile {
   std::string path;      // of the original
   std::string relative;  // to the bundle's root
   std::vector<std::byte> bytes;
+  size_t size = 0;
   bool is_linked = false;  // too large to copy: the staged name is a link to the original
 };
 
 /// A plugin and what it brings along.
 struct Bundle {
   std::string digest;    // of everything; the plugin's own hash when it brings nothing
+  std::string locked;    // the same, wherever it lies: what stays in place counts by its size
   std::string relative;  // the plugin's own place below the root
   std::vector<BundledFile> dependencies;
 };

@@ -138,6 +138,30 @@ def test_constructor_that_misbehaves(work, body, said):
     assert_fault(work.run("train", "run.toml"), 3, "load", said, seconds=10)
 
 
+def test_the_lock_covers_what_a_plugin_brings_along(work):
+    (work / "own/lib").mkdir(parents=True)
+
+    def build(number):
+        subprocess.run(["cc", "-xc", "-", "-shared", "-fPIC", "-o", work / "own/lib/libbrought.so"], text=True, check=True,
+                       input=f"int brought(void);\nint brought(void) {{ return {number}; }}\n")
+    build(1)
+    compile_profiler(work, "bringer", "int brought(void);\nint use(void);\nint use(void) { return brought(); }",
+                     ["-L" + str(work / "own/lib"), "-lbrought", "-Wl,-rpath,$ORIGIN/lib"])
+    assert work.run("plugin", "lock", "--path", "own", "-o", "ciuic.lock").code == 0
+    lock = tomllib.loads((work / "ciuic.lock").read_text())
+    entry = next(p for p in lock["plugin"] if p["name"] == "bringer")
+    assert lock["format"] == 2 and entry["bundle"] in work.run("plugin", "inspect", "own/libbringer.so").out
+    work.config({"plugins.path": ["own"], "profiler.plugins": ["bringer"], "plugins.lock": "ciuic.lock"})
+    assert work.run("config", "check", "run.toml").code == 0
+    build(2)
+    assert_fault(work.run("config", "check", "run.toml"), 3, "hash", entry["bundle"], "libbrought.so", remedy="ciuic plugin lock")
+    build(1)
+    assert work.run("config", "check", "run.toml").code == 0
+    text = (work / "ciuic.lock").read_text()
+    (work / "ciuic.lock").write_text(re.sub(r"^(format|bundle) = .*\n", "", text, flags=re.M))
+    assert_fault(work.run("config", "check", "run.toml"), 3, "hash", "brings none", "libbrought.so", remedy="ciuic plugin lock")
+
+
 def test_nothing_but_the_probe_runs_a_plugins_code_before_the_ranks(work):
     extra = """
 __attribute__((constructor)) static void begin(void) {

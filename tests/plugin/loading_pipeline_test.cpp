@@ -211,6 +211,35 @@ TEST_F(Pipeline, PrivateDependencyComesAlong) {
   EXPECT_EQ(file->library().descriptors().size(), 1u);
 }
 
+TEST_F(Pipeline, LockCoversWhatAPluginBringsAlong) {
+  const std::string path = broken("private_dependency");
+  fs::create_directory(folder.file("plugins/lib"));
+  const std::string dependency = folder.file("plugins/lib/libciuic_test_dependency.so");
+  fs::copy_file(std::string(CIUIC_BROKEN_PLUGINS) + "/lib/libciuic_test_dependency.so", dependency);
+  const auto open = load(path);
+  ASSERT_FALSE(open->refusal) << open->refusal->text();
+  EXPECT_NE(open->bundle, open->sha256);
+  const std::string name = open->plugins[0]->name;
+  LoadRules rules;
+  rules.lock = folder.file("ciuic.lock");
+  const auto locked_with = [&](const std::string& bundle) {
+    LockFile lock;
+    lock.add({"profiler", name, "1.0.0", "0.2", open->sha256, "", bundle});
+    EXPECT_TRUE(replace_text(rules.lock, lock.text()));
+    return load(path, rules);
+  };
+  EXPECT_FALSE(locked_with(open->bundle)->refusal);
+  const auto old = locked_with("");
+  ASSERT_TRUE(old->refusal) << "a lock that says nothing of what is brought along";
+  EXPECT_EQ(old->refusal->step, "hash");
+  EXPECT_THAT(old->refusal->reason, AllOf(HasSubstr("brings none"), HasSubstr(dependency)));
+  std::ofstream(dependency, std::ios::app) << "another build";
+  const auto changed = locked_with(open->bundle);
+  ASSERT_TRUE(changed->refusal);
+  EXPECT_EQ(changed->refusal->step, "hash");
+  EXPECT_THAT(changed->refusal->reason, HasSubstr(open->bundle));
+}
+
 TEST_F(Pipeline, UntrustedDependencyIsRefused) {
   const std::string path = broken("private_dependency");
   fs::create_directory(folder.file("plugins/lib"));

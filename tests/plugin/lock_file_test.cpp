@@ -85,6 +85,35 @@ TEST(LockFile, EmptyAndForeignFilesAreNoLocks) {
               HasSubstr("ciuic.lock:1"));
 }
 
+TEST(LockFile, WhatAPluginBringsAlongIsLockedToo) {
+  std::vector<Problem> problems;
+  const LockFile with = parse(
+      "format = 2\n" + entry("optimizer", "adamw", kA) + "bundle = \"" + kB + "\"\n", problems);
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_EQ(with.bundle_problem("optimizer", "adamw", kB), "");
+  EXPECT_THAT(with.bundle_problem("optimizer", "adamw", kA), AllOf(HasSubstr(kA), HasSubstr(kB)));
+  EXPECT_EQ(parse(with.text(), problems).plugins()[0].bundle, kB);
+}
+
+TEST(LockFile, AnEntryWithoutABundleBringsNothingAlong) {
+  std::vector<Problem> problems;
+  for (const char* format : {"", "format = 1\n", "format = 2\n"}) {
+    const LockFile without = parse(format + entry("optimizer", "adamw", kA), problems);
+    EXPECT_EQ(without.bundle_problem("optimizer", "adamw", kA), "");
+    EXPECT_THAT(without.bundle_problem("optimizer", "adamw", kB), HasSubstr("brings none"));
+  }
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+TEST(LockFile, ANewerFormatIsRefused) {
+  EXPECT_THAT(problems_of("format = 3\n" + entry("optimizer", "adamw", kA)),
+              HasSubstr("format: got 3, expected 1 to 2"));
+  EXPECT_THAT(problems_of("format = \"2\"\n" + entry("optimizer", "adamw", kA)),
+              HasSubstr("format: got"));
+  EXPECT_THAT(problems_of(entry("optimizer", "adamw", kA) + "bundle = \"x\"\n"),
+              HasSubstr("plugin.bundle: got \"x\""));
+}
+
 TEST(LockFile, MissingFileIsAFailureOfUsage) {
   try {
     (void)LockFile::read("/nowhere/ciuic.lock");

@@ -91,6 +91,7 @@ void print_file(const core::LibraryFile& file, bool is_static) {
     field("looks in", core::joined(file.elf->runpath, ", ") + core::joined(file.elf->rpath, ", "));
     field("exports", std::to_string(file.elf->exports.size()) + " symbols");
   }
+  field("bundle", file.bundle != file.sha256 ? file.bundle : "");
   field("brings", core::joined(file.brings, ", "));
   field("staged", file.staged);
   if (!is_static && !file.plugins.empty()) {

@@ -34,7 +34,7 @@ class Collected {
     }
     lock_.add({kind, d.name, d.version,
                std::to_string(d.abi_major) + "." + std::to_string(d.abi_minor), found.file->sha256,
-               found.path});
+               found.path, found.file->bundle == found.file->sha256 ? "" : found.file->bundle});
     // A library is refused unless all its plugins are locked.
     for (const auto& other : found.file->plugins) {
       add({other, found.path, false, found.file});
@@ -89,7 +89,8 @@ Collected of_run(const core::RunConfig& config) {
 int plugin_lock(const Arguments& arguments) {
   CommandLine line("plugin lock", "ciuic plugin lock [FILE.toml] [-o ciuic.lock]",
                    "Writes the lock of the plugins that FILE.toml chooses, or of all on the search "
-                   "path: name, version,\nABI and sha256 of each. plugins.lock = \"ciuic.lock\" in "
+                   "path: name, version,\nABI and sha256 of each, with "
+                   "what it brings along. plugins.lock = \"ciuic.lock\" in "
                    "a run file then refuses every other content.",
                    "  ciuic plugin lock configs/quickstart.toml -o ciuic.lock\n"
                    "  ciuic plugin lock --path /opt/site/plugins -o /opt/site/ciuic.lock\n");
