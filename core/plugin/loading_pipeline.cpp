@@ -12,6 +12,7 @@
 #include "core/plugin/kind.h"
 #include "core/plugin/library_check.h"
 #include "core/plugin/private_folder.h"
+#include "core/plugin/probe_mark.h"
 #include "core/plugin/sha256.h"
 
 namespace ciuic::core {
@@ -197,7 +198,9 @@ void LoadingPipeline::check_hash(Known& known) const {
 
 void LoadingPipeline::check_quarantine(LibraryFile& file) {
   if (!quarantined_) {
-    quarantined_ = Quarantine(state_folder()).entries();
+    const Quarantine quarantine(state_folder());
+    ProbeMark::settle_stale(state_folder(), quarantine);
+    quarantined_ = quarantine.entries();
   }
   const auto at = quarantined_->find(file.sha256);
   if (at == quarantined_->end()) {
@@ -277,10 +280,12 @@ void LoadingPipeline::probe(std::vector<LibraryFile*> files) {
   times_.probed += files.size();
   std::vector<ProbeRequest> requests;
   for (const LibraryFile* file : files) {
-    requests.push_back({file->staged, 0, "", {}});
+    requests.push_back({file->staged, 0, "", {}, file->sha256, file->path});
   }
+  const InterruptsHeldBack later;
+  const ProbeMark mark(state_folder());
   std::vector<ProbeAnswer> answers =
-      Probe(cache().probe_executable(), rules_.probe_timeout).look(requests);
+      Probe(cache().probe_executable(), rules_.probe_timeout, mark.path()).look(requests);
   for (size_t i = 0; i < files.size(); ++i) {
     LibraryFile& file = *files[i];
     if (answers[i].has_crashed) {
@@ -334,7 +339,8 @@ std::vector<std::string> LoadingPipeline::validate(const std::vector<ValidateCal
       continue;
     }
     ProbeRequest request{call.file.staged, call.plugin.kind,
-                         call.plugin.name, validate_arguments(call.options, call.placement)};
+                         call.plugin.name, validate_arguments(call.options, call.placement),
+                         call.file.sha256, call.file.path};
     if (auto known = cache().find_validated(call.file.digest, request)) {
       refused[i] = std::move(*known);
     } else {
@@ -346,8 +352,10 @@ std::vector<std::string> LoadingPipeline::validate(const std::vector<ValidateCal
     return refused;
   }
   const Timer timer(times_.probe);
+  const InterruptsHeldBack later;
+  const ProbeMark mark(state_folder());
   std::vector<ProbeAnswer> answers =
-      Probe(cache().probe_executable(), rules_.probe_timeout).validate(requests);
+      Probe(cache().probe_executable(), rules_.probe_timeout, mark.path()).validate(requests);
   for (size_t k = 0; k < asked.size(); ++k) {
     const ValidateCall& call = calls[asked[k]];
     if (answers[k].refusal) {

@@ -28,6 +28,7 @@ json request_json(const ProbeRequest& request, size_t id) {
   one["path"] = request.path;
   one["kind"] = request.kind;
   one["name"] = request.name;
+  one["mark"] = request.sha256.empty() ? "" : request.sha256 + " " + request.original;
   return one;
 }
 
@@ -70,11 +71,12 @@ ProbeAnswer answer_of(const json& line) {
 class Round {
  public:
   Round(const std::vector<ProbeRequest>& requests, std::vector<std::optional<ProbeAnswer>>& answers,
-        std::chrono::milliseconds patience)
-      : requests_(requests), answers_(answers), patience_(patience) {}
+        std::chrono::milliseconds patience, const std::string& mark)
+      : requests_(requests), answers_(answers), patience_(patience), mark_(mark) {}
 
   void run(const std::string& executable, const char* list) {
     json request{{"files", json::array()}, {"validate", json::array()}};
+    request["mark"] = mark_;
     request["cpu_seconds"] = 1 + patience_.count() / 1000 * static_cast<int64_t>(requests_.size());
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (!answers_[i]) {
@@ -103,6 +105,8 @@ class Round {
           blame("it did not return within " + std::to_string(patience_.count()) + " ms");
           answers_[at_]->has_hung = true;
           return;
+        case ProbeProcess::Outcome::Interrupted:
+          throw Failure(ExitCode::Stopped, "stopped while plugins were looked at");
         case ProbeProcess::Outcome::TooMuch:
           return blame("it says too much");
       }
@@ -158,6 +162,7 @@ class Round {
   const std::vector<ProbeRequest>& requests_;
   std::vector<std::optional<ProbeAnswer>>& answers_;
   std::chrono::milliseconds patience_;
+  const std::string& mark_;
   size_t at_ = requests_.size();
   std::string step_ = "probe";
   bool has_spoken_ = false;
@@ -188,7 +193,7 @@ std::vector<ProbeAnswer> Probe::ask(const std::vector<ProbeRequest>& requests,
   const auto is_open = [](const std::optional<ProbeAnswer>& a) { return !a.has_value(); };
   for (size_t round = 0;
        round <= requests.size() && std::any_of(answers.begin(), answers.end(), is_open); ++round) {
-    Round(requests, answers, patience_).run(executable_, list);
+    Round(requests, answers, patience_, mark_).run(executable_, list);
   }
   std::vector<ProbeAnswer> out;
   for (std::optional<ProbeAnswer>& answer : answers) {

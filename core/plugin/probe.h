@@ -36,6 +36,8 @@ struct ProbeRequest {
   uint32_t kind = 0;
   std::string name;
   nlohmann::json arguments;  // options and placement, see validate_arguments()
+  std::string sha256 = {};   // for the mark, and where the original lies
+  std::string original = {};
 };
 
 struct ProbeAnswer {
@@ -51,15 +53,16 @@ struct ProbeAnswer {
 class Probe {
  public:
   /// `executable` is ciuic-probe; `patience` is how long one step of one file may take.
-  Probe(std::string executable, std::chrono::milliseconds patience)
-      : executable_(std::move(executable)), patience_(patience) {}
+  /// `mark`: where the process notes what it looks at (probe_mark.h); empty: nowhere.
+  Probe(std::string executable, std::chrono::milliseconds patience, std::string mark = "")
+      : executable_(std::move(executable)), patience_(patience), mark_(std::move(mark)) {}
 
   /// ciuic-probe beside this executable, in ../bin or in ../libexec/ciuic. Throws Failure
   /// (Environment) when it is not there.
   static std::string find_executable();
 
   /// One answer for each request, in order. Throws Failure (Environment) when no process can be
-  /// started.
+  /// started, (Stopped) when an interrupt waits that is held back (probe_mark.h).
   [[nodiscard]] std::vector<ProbeAnswer> look(const std::vector<ProbeRequest>& files) const;
   [[nodiscard]] std::vector<ProbeAnswer> validate(const std::vector<ProbeRequest>& requests) const;
 
@@ -69,6 +72,7 @@ class Probe {
 
   std::string executable_;
   std::chrono::milliseconds patience_;
+  std::string mark_;
 };
 
 /// What validate() is called with, as the probe reads it.

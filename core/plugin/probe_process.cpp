@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/log/failure.h"
+#include "core/plugin/probe_mark.h"
 
 extern char** environ;
 
@@ -23,7 +24,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxAnswers = size_t{16} << 20;
 constexpr size_t kMaxPrinted = 4096;
-constexpr int kAnswerFd = 3;  // as in tools/probe/answer.h
+constexpr auto kTimeToCleanUp = std::chrono::seconds(2);
+constexpr int kLongestPollMs = 100;  // a stop is seen that soon
+constexpr int kAnswerFd = 3;         // as in tools/probe/answer.h
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw Failure(ExitCode::Environment,
@@ -113,15 +116,25 @@ void ProbeProcess::start(const std::string& executable, int in, int out, int err
 
 ProbeProcess::~ProbeProcess() { kill_group(); }
 
+bool ProbeProcess::has_ended() const noexcept {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
+}
+
 void ProbeProcess::kill_group() noexcept {
   if (pid_ < 0) {
     return;
   }
-  kill(-pid_, SIGKILL);  // with what it started; the leader is not reaped yet, so the id is its own
-  if (!is_reaped_) {
-    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-    }
-    is_reaped_ = true;
+  // The leader runs no plugin's code and ends all that was started (tools/probe/supervisor.h); the
+  // group by force if a plugin stopped it. It is not reaped yet, so the id is its own.
+  kill(pid_, SIGTERM);
+  const auto end = Clock::now() + kTimeToCleanUp;
+  while (!has_ended() && Clock::now() < end) {
+    usleep(500);
+  }
+  kill(-pid_, SIGKILL);
+  while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
 }
@@ -171,9 +184,13 @@ ProbeProcess::Outcome ProbeProcess::next_line(std::chrono::milliseconds patience
     if (left.count() <= 0) {
       return Outcome::Silent;
     }
+    if (InterruptsHeldBack::is_one_pending()) {
+      return Outcome::Interrupted;
+    }
     std::array<pollfd, 3> watched{
         {{answers_.fd(), POLLIN, 0}, {errors_.fd(), POLLIN, 0}, {input_.fd(), POLLOUT, 0}}};
-    if (poll(watched.data(), watched.size(), static_cast<int>(left.count()) + 1) < 0 &&
+    if (poll(watched.data(), watched.size(),
+             std::min(static_cast<int>(left.count()) + 1, kLongestPollMs)) < 0 &&
         errno != EINTR) {
       return Outcome::Ended;
     }
@@ -199,12 +216,7 @@ ProbeProcess::Outcome ProbeProcess::next_line(std::chrono::milliseconds patience
 std::string ProbeProcess::how_it_ended() {
   // Its answers ended, and so does it: at once, or with a little help.
   const auto end = Clock::now() + std::chrono::seconds(1);
-  while (pid_ > 0 && !is_reaped_ && Clock::now() < end) {
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-        info.si_pid == pid_) {
-      break;
-    }
+  while (pid_ > 0 && !has_ended() && Clock::now() < end) {
     usleep(1000);
   }
   while (errors_ && take(errors_, printed_, kMaxPrinted) && errno != EAGAIN) {

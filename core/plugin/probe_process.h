@@ -22,7 +22,7 @@ class ProbeProcess {
   /// Kills what is left of it.
   ~ProbeProcess();
 
-  enum class Outcome { Line, Ended, Silent, TooMuch };
+  enum class Outcome { Line, Ended, Silent, TooMuch, Interrupted };
   /// The next line, within `patience`.
   Outcome next_line(std::chrono::milliseconds patience, std::string& line);
 
@@ -33,6 +33,7 @@ class ProbeProcess {
   void start(const std::string& executable, int in, int out, int errors);
   void feed();
   void kill_group() noexcept;
+  [[nodiscard]] bool has_ended() const noexcept;
   /// Takes what there is to read. False at the end of the stream.
   static bool take(const OpenFile& from, std::string& into, size_t limit);
 
@@ -44,7 +45,6 @@ class ProbeProcess {
   std::string printed_;  // the end of stderr
   size_t total_ = 0;
   int status_ = 0;
-  bool is_reaped_ = false;
 };
 
 }  // namespace ciuic::core

@@ -4,12 +4,13 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import tomllib
 
 import pytest
 
-from conftest import CIUIC, SOURCE, assert_fault, assert_no_run, free_port
+from conftest import CIUIC, SOURCE, assert_fault, assert_no_run, free_port, wait_until
 
 PLUGINS = CIUIC.parent.parent / "plugins"
 SOUND = SOURCE / "tests/plugin/broken/sound_profiler.h"
@@ -136,6 +137,85 @@ def test_constructor_that_misbehaves(work, body, said):
     # Lifted, it is tried again.
     assert work.run("plugin", "quarantine", "remove", sha256(file)[:12]).code == 0
     assert_fault(work.run("train", "run.toml"), 3, "load", said, seconds=10)
+
+
+# It leaves its group and its session, so that only being a child's child gives it away.
+RUNS_AWAY = """
+#include <signal.h>
+#include <sys/prctl.h>
+static void run_away(void) {
+  if (fork() == 0) {
+    setsid();
+    if (fork() == 0) {
+      for (int fd = 0; fd < 64; ++fd) { close(fd); }
+      fclose(fopen("away", "w"));
+      while (1) { pause(); }
+    }
+    _exit(0);
+  }
+  while (access("away", F_OK) != 0) { usleep(1000); }
+}
+"""
+
+
+@pytest.mark.parametrize("end", ["return;", "abort();", "while (1) pause();"], ids=["sound", "crash", "hang"])
+def test_what_a_probed_plugin_started_does_not_outlive_it(work, end):
+    compile_profiler(work, "runaway", RUNS_AWAY + f"__attribute__((constructor)) static void begin(void) {{ run_away(); {end} }}")
+    result = work.run("plugin", "inspect", "own/librunaway.so", "--probe-timeout", "3s")  # nothing may be left
+    assert (work / "away").exists() and result.code == (0 if "return" in end else 3), result
+
+
+def test_an_interrupted_look_leaves_nothing_behind(work):
+    file = compile_profiler(work, "runaway",
+                            RUNS_AWAY + "__attribute__((constructor)) static void begin(void) { run_away(); while (1) pause(); }")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        (work / "away").unlink(missing_ok=True)
+        process = work.start("plugin", "inspect", "own/librunaway.so")
+        wait_until((work / "away").exists, 20, "hanging in the probe")
+        process.signal(number)
+        assert process.wait().code == -number
+        work.wait_for_silence(5)
+        assert "nothing is in quarantine" in work.run("plugin", "quarantine").out, "a person stopped it, not the plugin"
+    (work / "away").unlink()
+    process = work.start("plugin", "inspect", "own/librunaway.so")
+    wait_until((work / "away").exists, 20, "hanging in the probe")
+    process.signal(signal.SIGKILL)
+    process.wait()
+    work.wait_for_silence(5)
+    assert_fault(work.run("plugin", "inspect", file), 3, "quarantine", "ciuic itself was killed while it was looked at")
+
+
+def test_a_plugin_that_kills_who_looks_at_it_is_known(work):
+    """Its parent is the probe; the one above it is ciuic."""
+    kills = "__attribute__((constructor)) static void begin(void) {{ kill({}, SIGKILL); while (1) pause(); }}"
+    compile_profiler(work, "patricide", "#include <signal.h>\n" + kills.format("getppid()"))
+    assert_fault(work.run("plugin", "inspect", "own/libpatricide.so"), 3, "load", "signal 9", remedy="quarantine remove")
+    grandparent = """
+#include <signal.h>
+static int grandparent(void) {
+  char path[64];
+  int ppid = 0;
+  snprintf(path, sizeof(path), "/proc/%d/stat", (int)getppid());
+  FILE* f = fopen(path, "r");
+  if (fscanf(f, "%*d %*s %*c %d", &ppid) != 1) { _exit(1); }
+  return ppid;
+}
+"""
+    file = compile_profiler(work, "regicide", grandparent + kills.format("grandparent()"))
+    assert work.start("plugin", "inspect", "own/libregicide.so").wait().code == -signal.SIGKILL
+    work.wait_for_silence(5)
+    assert_fault(work.run("plugin", "inspect", "own/libregicide.so"), 3, "quarantine", "ciuic itself was killed",
+                 remedy=sha256(file)[:12])
+
+
+@pytest.mark.parametrize("where", ["load", "query"])
+def test_a_plugin_that_replaces_the_hosts_files_is_refused(work, where):
+    replace = '#include <fcntl.h>\nstatic void replace(void) { dup2(open("/dev/zero", O_RDWR), 1); }\n'
+    if where == "load":
+        compile_profiler(work, "swapper", replace + "__attribute__((constructor)) static void begin(void) { replace(); }")
+    else:
+        compile_profiler(work, "swapper", replace + "#define sound_query(a, b) (replace(), sound_query(a, b))")
+    assert_fault(work.run("plugin", "inspect", "own/libswapper.so"), 3, "query", "descriptor 1 points elsewhere")
 
 
 def test_the_lock_covers_what_a_plugin_brings_along(work):

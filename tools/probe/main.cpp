@@ -6,15 +6,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <iterator>
-#include <signal.h>
+#include <span>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/plugin/open_file.h"
 #include "tools/probe/answer.h"
 #include "tools/probe/probed_library.h"
+#include "tools/probe/supervisor.h"
 
 namespace ciuic::tools {
 namespace {
@@ -41,6 +44,15 @@ void set_limits(int cpu_seconds) {
   lower(RLIMIT_AS, rlim_t{64} << 30);
   lower(RLIMIT_DATA, rlim_t{8} << 30);
 #endif
+}
+
+/// Says on disk what is looked at, until the next or the end; see core/plugin/probe_mark.h.
+void write_mark(const std::string& path, const std::string& text) {
+  if (!path.empty()) {
+    const core::OpenFile file(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW));
+    // Without a mark it is looked at all the same.
+    (void)(file && file.write_all(std::as_bytes(std::span(text))));
+  }
 }
 
 void probe(const json& request) {
@@ -76,10 +88,13 @@ int run() {
   const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
   const json request = json::parse(text);
   set_limits(request.at("cpu_seconds").get<int>());
+  const auto mark = request.at("mark").get<std::string>();
   for (const json& file : request.at("files")) {
+    write_mark(mark, file.at("mark").get<std::string>());
     probe(file);
   }
   for (const json& one : request.at("validate")) {
+    write_mark(mark, one.at("mark").get<std::string>());
     validate_one(one);
   }
   say({{"done", true}});
@@ -90,14 +105,15 @@ int run() {
 }  // namespace ciuic::tools
 
 int main() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_DUMPABLE, 0);
-  int code = 70;
-  try {
-    code = ciuic::tools::run();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "ciuic-probe: %s\n", e.what());
-  }
-  // Destructors of plugins and of what they brought along are not what was asked about.
-  _exit(code);
+  // The child ends by _exit: destructors of plugins and of what they brought along are not what was
+  // asked about.
+  ciuic::tools::supervise([] {
+    try {
+      return ciuic::tools::run();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "ciuic-probe: %s\n", e.what());
+    }
+    return 70;
+  });
 }

@@ -50,6 +50,7 @@ ProbedLibrary::ProbedLibrary(size_t id, const std::string& path) : id_(id), path
 
 void ProbedLibrary::load() {
   announce(id_, "load");
+  descriptors_before_ = open_descriptors();
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     throw ProbeRefusal{"load", loader_words()};
@@ -110,6 +111,13 @@ void ProbedLibrary::check_purity(Query function) {
   }
   if (function(99, 0) != nullptr) {
     throw ProbeRefusal{"query", "it claims to serve plugin ABI major 99"};
+  }
+  const OpenDescriptors now = open_descriptors();
+  if (const std::string what = replaced(descriptors_before_, now); !what.empty()) {
+    throw ProbeRefusal{"query", "it tampers with the host's files: " + what};
+  }
+  if (const std::string what = opened(descriptors_before_, now); !what.empty()) {
+    warnings_.push_back("loading it leaves files open: " + what);
   }
   if (threads() != before) {
     warnings_.emplace_back("its query starts threads");

@@ -12,6 +12,8 @@
 
 #include <ciuic/abi/plugin.h>
 
+#include "tools/probe/open_descriptors.h"
+
 namespace ciuic::tools {
 
 /// What a step found wrong.
@@ -42,6 +44,7 @@ class ProbedLibrary {
 
   size_t id_;
   std::string path_;
+  OpenDescriptors descriptors_before_;
   void* handle_ = nullptr;
   std::vector<const ciuic_descriptor*> descriptors_;
   std::vector<std::string> warnings_;

@@ -126,6 +126,20 @@ std::string random_numbers() {
   return state.text();
 }
 
+/// Device and inode: the name alone does not tell one pipe or file from another put in its place.
+std::string identity_of(int fd) {
+  struct stat s {};
+  return fstat(fd, &s) != 0 ? "closed" : std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
+}
+
+std::string standard_files() {
+  std::string out;
+  for (const int fd : {0, 1, 2}) {
+    out += std::to_string(fd) + " is " + identity_of(fd) + "\n";
+  }
+  return out;
+}
+
 std::vector<std::string> open_files() {
   std::vector<std::string> out;
   DIR* folder = opendir("/proc/self/fd");
@@ -139,7 +153,8 @@ std::vector<std::string> open_files() {
     const ssize_t size = readlink(link.c_str(), target, sizeof(target));
     if (size > 0 && std::strtol(entry->d_name, nullptr, 10) != own) {
       out.push_back(std::string(entry->d_name) + " -> " +
-                    std::string(target, static_cast<size_t>(size)));
+                    std::string(target, static_cast<size_t>(size)) + " (" +
+                    identity_of(std::atoi(entry->d_name)) + ")");
     }
   }
   closedir(folder);
@@ -192,6 +207,7 @@ ProcessSettings process_settings() {
   out.working_directory = working_directory();
   out.file_mask = file_mask();
   out.environment = environment();
+  out.standard_files = standard_files();
   out.open_mp_threads = open_mp_threads();
   out.random_numbers = random_numbers();
   return out;
@@ -206,6 +222,7 @@ std::string difference(const ProcessSettings& before, const ProcessSettings& aft
   compare(out, "the working directory", before.working_directory, after.working_directory);
   compare(out, "the file mode mask", before.file_mask, after.file_mask);
   compare_lines(out, "the environment", before.environment, after.environment);
+  compare_lines(out, "the standard files", before.standard_files, after.standard_files);
   if (!before.open_mp_threads.empty()) {  // a runtime that was mapped meanwhile has a number now
     compare(out, "the number of OpenMP threads", before.open_mp_threads, after.open_mp_threads);
   }

@@ -19,6 +19,7 @@ struct ProcessSettings {
   std::string working_directory;
   std::string file_mask;
   std::string environment;
+  std::string standard_files;   // what 0, 1 and 2 point at
   std::string open_mp_threads;  // empty: no OpenMP runtime is mapped
   std::string random_numbers;   // state of rand() and random()
 };
