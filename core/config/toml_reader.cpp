@@ -2,14 +2,12 @@
 #include "core/config/toml_reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <toml++/toml.h>
+
+#include "core/config/plain_file.h"
 
 namespace ciuic::core {
 namespace {
@@ -304,21 +302,13 @@ Node parse_toml(std::string_view text, const std::string& file, std::vector<Prob
 }
 
 Node read_toml(const std::string& path, std::vector<Problem>& problems) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    problems.push_back({path, 0, 0, "is a folder; expected a TOML file"});
+  const PlainFile file = read_plain_file(path, kMaxConfigBytes);
+  if (!file.problem.empty()) {
+    const bool is_other = file.problem.starts_with("is ");
+    problems.push_back({path, 0, 0, file.problem + (is_other ? "; expected a TOML file" : "")});
     return empty_table(path);
   }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    problems.push_back({path, 0, 0, std::string("cannot be read: ") + std::strerror(errno)});
-    return empty_table(path);
-  }
-  // One byte more than allowed is enough to refuse the rest.
-  std::string text(kMaxConfigBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  return parse_toml(text, path, problems);
+  return parse_toml(file.bytes, path, problems);
 }
 
 void apply_overrides(Node& root, std::span<const std::string> overrides,

@@ -62,7 +62,8 @@ void check_ids(const TokenIds& ids, size_t num_files) {
 class TextStream::Mapping {
  public:
   explicit Mapping(const std::string& file) {
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: a pipe in a file's place would block the open; files ignore it.
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info {};
     if (descriptor < 0 || ::fstat(descriptor, &info) != 0) {
       const Failure failure = unreadable(file);

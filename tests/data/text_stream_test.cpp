@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <ciuic/error.hpp>
 
@@ -84,6 +85,9 @@ TEST(TextStream, InvalidTextIsRefusedWithItsPlace) {
             (folder / "none") + " cannot be read: No such file or directory");
   EXPECT_EQ(failure_of([&] { TextStream({"/dev/null"}, TokenIds{}); }),
             "/dev/null is no plain file");
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(failure_of([&] { TextStream({pipe}, TokenIds{}); }), pipe + " is no plain file");
 }
 
 TEST(TextStream, TheModelMustHoldItsTokens) {

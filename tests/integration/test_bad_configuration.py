@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A run file that cannot be run: exit 2, one clear line (or all problems, each with its line), nothing written."""
+import os
+
 import pytest
 
 from conftest import assert_fault, assert_no_run
@@ -16,7 +18,17 @@ def test_missing_file(work):
 
 def test_file_is_a_folder(work):
     (work / "folder.toml").mkdir()
-    assert_fault(work.run("train", "folder.toml"), 2, "folder.toml")
+    assert_fault(work.run("train", "folder.toml"), 2, "folder.toml", "is a folder; expected a TOML file")
+
+
+@pytest.mark.parametrize("command", [["train"], ["config", "check"], ["config", "show"], ["plugin", "lock"], ["evaluate", "--model", "m"]])
+def test_file_is_a_pipe_that_nobody_writes_to(work, command):
+    os.mkfifo(work / "pipe.toml")
+    assert_fault(work.run(*command, "pipe.toml"), 2, "pipe.toml", "is a pipe; expected a TOML file")
+
+
+def test_file_is_a_device_without_end(work):
+    assert_fault(work.run("config", "check", "/dev/zero"), 2, "/dev/zero", "is a device; expected a TOML file")
 
 
 def test_empty_file_lacks_a_model(work):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """record and its replay, chaos and shadow, as a run file asks for them."""
+import os
 import shutil
 
 import pytest
@@ -75,7 +76,15 @@ def test_damaged_logs_are_refused_and_torn_ones_are_not(work):
     assert_fault(replay(work, "flipped.log"), 6, "damaged", "check does not match")
     (work / "text.log").write_text("I am a text, and quite long enough.\n")
     assert_fault(replay(work, "text.log"), 6, "this is no call log")
-    assert_fault(replay(work, "nothing.log"), 6, "nothing.log")
+    assert_fault(replay(work, "nothing.log"), 6, "nothing.log", remedy="the decorator record")
+
+
+def test_a_log_that_is_no_file_is_refused_at_once(work):
+    os.mkfifo(work / "pipe.log")
+    with open(work / "huge.log", "wb") as huge:
+        huge.truncate(1 << 40)
+    for log, said in [("pipe.log", "is a pipe"), (".", "is a folder"), ("/dev/zero", "is a device"), ("huge.log", "is longer")]:
+        assert_fault(replay(work, log), 6, said, remedy="the decorator record")
 
 
 def test_chaos_error_at_a_call(work):

@@ -3,11 +3,11 @@
 // ciuic plugin replay LOG: runs what the decorator `record` wrote again, with the same plugin or
 // another build of it, and compares bit by bit.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <span>
 
 #include <ATen/Parallel.h>
 
+#include "core/config/plain_file.h"
 #include "core/config/toml_reader.h"
 #include "core/plugin/decorator/codec.h"
 #include "core/plugin/decorator/replay.h"
@@ -26,17 +26,18 @@ using core::ExitCode;
 using core::Failure;
 
 core::CallLog read_log(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) {
-    throw Failure(ExitCode::Storage, "the call log cannot be read", "", {{"file", path}});
+  constexpr size_t kMostBytes = size_t{4} << 30;  // it is held in memory, and its values beside it
+  const core::PlainFile file = core::read_plain_file(path, kMostBytes);
+  if (!file.problem.empty()) {
+    throw Failure(ExitCode::Storage, "the call log " + file.problem,
+                  "expected the file that the decorator record wrote", {{"file", path}});
   }
-  core::CallLog log = core::parse_call_log(std::as_bytes(std::span(bytes)));
+  core::CallLog log = core::parse_call_log(std::as_bytes(std::span(file.bytes)));
   if (!log.problem.empty()) {
     throw Failure(ExitCode::Storage,
                   "the call log is damaged: " + log.problem + " (at byte " +
                       std::to_string(log.problem_at) + ")",
-                  "", {{"file", path}});
+                  "expected the file that the decorator record wrote", {{"file", path}});
   }
   return log;
 }

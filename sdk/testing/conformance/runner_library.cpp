@@ -3,6 +3,7 @@
 // The probe: is this a plugin, and which ones does it hold?
 #include <algorithm>
 #include <dirent.h>
+#include <filesystem>
 
 #include "runner.hpp"
 #include "runner_options.hpp"
@@ -76,9 +77,24 @@ Message guarded_probe(const Arguments& arguments) {
   }
 }
 
+/// A pipe would be waited for without end when it is mapped or read.
+void require_file(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    throw NotAPlugin(error ? error.message() : "there is no such file");
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw NotAPlugin(std::filesystem::is_directory(status)
+                         ? "it is a folder; expected a file"
+                         : "it is a pipe or a device; expected a file");
+  }
+}
+
 }  // namespace
 
 Library look_at(const Arguments& arguments) {
+  require_file(arguments.path);
   const double limit = kLoadSeconds * arguments.patience;
   const Ended ended = run_isolated([&] { return guarded_probe(arguments); }, limit);
   if (!ended.message) {
