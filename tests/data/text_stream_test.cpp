@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/data/text_stream.h"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <ciuic/error.hpp>
 
