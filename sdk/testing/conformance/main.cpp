@@ -11,7 +11,7 @@
 namespace ciuic::testing {
 namespace {
 
-enum Exit { kPassed = 0, kFailed = 1, kUsage = 2, kNotAPlugin = 3 };
+enum Exit { kPassed = 0, kFailed = 1, kUsage = 2, kNotAPlugin = 3, kNotWritten = 6 };
 
 void require_known_tests(const Arguments& arguments) {
   for (const std::string& id : arguments.tests) {
@@ -80,9 +80,23 @@ int list(const Arguments& arguments) {
   return kPassed;
 }
 
+using Reports = std::vector<std::unique_ptr<Report>>;
+
+/// One that cannot be loaded is told to the reports too, as a program reads only them.
+Library look_at(const Arguments& arguments, const Reports& reports) {
+  try {
+    return look_at(arguments);
+  } catch (const NotAPlugin& e) {
+    for (const std::unique_ptr<Report>& report : reports) {
+      report->refused(arguments, e.what());
+    }
+    throw;
+  }
+}
+
 int check(const Arguments& arguments) {
-  const std::vector<std::unique_ptr<Report>> reports = make_reports(arguments);
-  const Library library = look_at(arguments);
+  const Reports reports = make_reports(arguments);
+  const Library library = look_at(arguments, reports);
   const std::vector<Task> tasks = make_tasks(arguments, library);
   Run run{arguments, library.plugins, tasks.size(), library.advice, {}, 0};
   const auto tell = [&](auto what) {
@@ -107,17 +121,38 @@ int check(const Arguments& arguments) {
   return run.count(Result::Failed) == 0 ? kPassed : kFailed;
 }
 
-int run(int argc, const char* const* argv) {
-  Arguments arguments = parse_arguments(argc, argv);
+int run(const Arguments& arguments) {
   if (arguments.help) {
     std::fputs(usage(), stdout);
     return kPassed;
   }
   require_known_tests(arguments);
-  if (!arguments.path.empty()) {  // dlopen searches elsewhere for a name without a slash
-    arguments.path = std::filesystem::absolute(arguments.path).string();
-  }
   return arguments.list ? list(arguments) : check(arguments);
+}
+
+int fail(Exit code, const std::string& text) {
+  std::fprintf(stderr, "ciuic-check: %s\n", text.c_str());
+  return code;
+}
+
+int run(int argc, const char* const* argv) {
+  Arguments arguments;
+  try {
+    arguments = parse_arguments(argc, argv);
+    if (!arguments.path.empty()) {  // dlopen searches elsewhere for a name without a slash
+      arguments.path = std::filesystem::absolute(arguments.path).string();
+    }
+    return run(arguments);
+  } catch (const UsageError& e) {
+    return fail(kUsage, std::string(e.what()) + "\nsee ciuic-check --help");
+  } catch (const NotAPlugin& e) {
+    return fail(kNotAPlugin,
+                arguments.path + " is no plugin that can be loaded: " + std::string(e.what()));
+  } catch (const NotWritten& e) {
+    return fail(kNotWritten, e.what());
+  } catch (const std::exception& e) {
+    return fail(kFailed, e.what());
+  }
 }
 
 }  // namespace
@@ -125,17 +160,10 @@ int run(int argc, const char* const* argv) {
 
 int main(int argc, char** argv) {
   using namespace ciuic::testing;
-  try {
-    return run(argc, argv);
-  } catch (const UsageError& e) {
-    std::fprintf(stderr, "ciuic-check: %s\nsee ciuic-check --help\n", e.what());
-    return kUsage;
-  } catch (const NotAPlugin& e) {
-    std::fprintf(stderr, "ciuic-check: %s is no plugin that can be loaded: %s\n", argv[1],
-                 e.what());
-    return kNotAPlugin;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "ciuic-check: %s\n", e.what());
-    return kFailed;
-  }
+  const int code = run(argc, argv);
+  // What a full disk swallowed must not look like success.
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  return is_written || code != kPassed
+             ? code
+             : fail(kNotWritten, "stdout cannot be written; is the disk full?");
 }

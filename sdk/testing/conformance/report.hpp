@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,13 @@ struct Run {
   [[nodiscard]] size_t count(Result result) const;
 };
 
-/// Told as a run goes on.
+/// A report cannot be written: exit code 6.
+class NotWritten : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Told as a run goes on. Throws NotWritten; what goes to stdout is looked at at the end of all.
 class Report {
  public:
   virtual ~Report() = default;
@@ -51,11 +58,14 @@ class Report {
   virtual void starts(const PluginInfo&, const TestCase&) {}
   virtual void ended(const Outcome&) {}
   virtual void end(const Run&) = 0;
+  /// Instead of all of these: the file cannot be loaded as a plugin.
+  virtual void refused(const Arguments&, const std::string& /*why*/) {}
 };
 
 std::unique_ptr<Report> make_text_report();
 std::unique_ptr<Report> make_json_report();
-/// Throws UsageError when the file cannot be written.
+/// Throws UsageError when the file cannot be made. It is written at the end, so that a run that is
+/// cut short leaves what was there.
 std::unique_ptr<Report> make_junit_report(const std::string& path);
 
 /// The tests with level, kind and what they prove.

@@ -62,6 +62,12 @@ class JsonReport final : public Report {
     std::printf("\n  ]\n}\n");
   }
 
+  void refused(const Arguments& arguments, const std::string& why) override {
+    std::printf("{\n  \"file\": %s,\n  \"seed\": %llu,\n  \"error\": %s\n}\n",
+                quoted(arguments.path).c_str(), static_cast<unsigned long long>(arguments.seed),
+                quoted(why).c_str());
+  }
+
  private:
   static void print_plugins(const Run& run) {
     std::printf("  \"plugins\": [");

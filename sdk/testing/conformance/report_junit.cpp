@@ -3,12 +3,15 @@
 // The report for build servers: JUnit's XML, a suite per plugin.
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 
 #include "report.hpp"
 #include "vt_slots.hpp"
 
 namespace ciuic::testing {
 namespace {
+
+constexpr const char* kHead = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 /// XML 1.0 has no way to write most control characters; they, and bytes above ASCII (which may be
 /// no UTF-8), become '?'.
@@ -47,23 +50,28 @@ std::string seconds(double value) {
 
 class JunitReport final : public Report {
  public:
-  explicit JunitReport(const std::string& path) : path_(path), out_(path) {
-    if (!out_) {
-      throw UsageError("--junit: cannot write " + path);
+  explicit JunitReport(std::string path) : path_(std::move(path)) {
+    if (!std::ofstream(path_, std::ios::app)) {
+      throw UsageError("--junit: cannot write " + path_);
     }
   }
   void end(const Run& run) override {
-    out_ << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\""
-         << run.outcomes.size() << "\" failures=\"" << run.count(Result::Failed) << "\" time=\""
-         << seconds(run.seconds) << "\">\n";
+    out_ << kHead << "<testsuites tests=\"" << run.outcomes.size() << "\" failures=\""
+         << run.count(Result::Failed) << "\" time=\"" << seconds(run.seconds) << "\">\n";
     for (const PluginInfo& plugin : run.plugins) {
       suite(run, plugin);
     }
     out_ << "</testsuites>\n";
-    out_.flush();
-    if (!out_) {
-      std::fprintf(stderr, "ciuic-check: cannot write %s: no space?\n", path_.c_str());
-    }
+    write();
+  }
+  void refused(const Arguments& arguments, const std::string& why) override {
+    out_ << kHead << "<testsuites tests=\"1\" failures=\"0\" errors=\"1\">\n"
+         << "  <testsuite name=\"" << escaped(arguments.path)
+         << "\" tests=\"1\" failures=\"0\" skipped=\"0\" errors=\"1\">\n"
+         << "    <testcase classname=\"ciuic-check\" name=\"load\">\n      <error message=\""
+         << escaped("no plugin that can be loaded: " + why)
+         << "\"/>\n    </testcase>\n  </testsuite>\n</testsuites>\n";
+    write();
   }
 
  private:
@@ -105,8 +113,16 @@ class JunitReport final : public Report {
     out_ << "    </testcase>\n";
   }
 
+  void write() {
+    std::ofstream file(path_, std::ios::trunc);
+    file << out_.str();
+    if (!file.flush()) {
+      throw NotWritten(path_ + " cannot be written; is the disk full?");
+    }
+  }
+
   std::string path_;
-  std::ofstream out_;
+  std::ostringstream out_;
 };
 
 }  // namespace

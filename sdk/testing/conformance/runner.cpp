@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fnmatch.h>
 #include <memory>
@@ -120,15 +121,20 @@ double limit_of(const Arguments& arguments, const TestCase& test) {
          (test.level >= kSoakLevel ? arguments.soak_seconds : 0);
 }
 
-/// In the server: result, message, output, seconds.
-Message run_one(const Arguments& arguments, const Task& task, const LoadedPlugin* mapped) {
+/// In the server: result, message, output, nanoseconds.
+Message run_one(const Arguments& arguments, const Task& task, const LoadedPlugin* mapped,
+                int results) {
   const Scratch scratch;
   const double limit = limit_of(arguments, *task.test);
-  const Ended ended =
-      run_isolated([&] { return run_here(arguments, task, mapped, scratch.path()); }, limit);
+  const Ended ended = run_isolated(
+      [&] {
+        close(results);  // a test that writes where it must not spoils its own result only
+        return run_here(arguments, task, mapped, scratch.path());
+      },
+      limit);
   Message out = ended.message ? *ended.message : Message{"failed", describe_end(ended, limit)};
   out.push_back(ended.output);
-  out.push_back(std::to_string(ended.seconds));
+  out.push_back(std::to_string(static_cast<uint64_t>(ended.seconds * 1e9)));
   return out;
 }
 
@@ -160,14 +166,26 @@ class Mapped {
   uint32_t index_ = 0;
 };
 
+/// stdout and stderr carry the runner's reports: the library's constructors, which run in the
+/// server, must not write into them. What they print is any.load.changes_nothing's to tell.
+void keep_quiet() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    dup2(nowhere, fd);
+  }
+  close(nowhere);
+}
+
 [[noreturn]] void serve(const Arguments& arguments, bool map_once, const std::vector<Task>& tasks,
                         int results) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  keep_quiet();
   int code = 0;
   try {
     Mapped mapped(arguments, map_once);
     for (const Task& task : tasks) {
-      if (!write_message(results, run_one(arguments, task, mapped.get(task.plugin.index)))) {
+      if (!write_message(results,
+                         run_one(arguments, task, mapped.get(task.plugin.index), results))) {
         break;
       }
     }
@@ -178,8 +196,11 @@ class Mapped {
   _exit(code);
 }
 
-Result result_named(const std::string& name) {
-  return name == "passed" ? Result::Passed : name == "skipped" ? Result::Skipped : Result::Failed;
+std::optional<Result> result_named(const std::string& name) {
+  return name == "passed"    ? std::optional(Result::Passed)
+         : name == "skipped" ? std::optional(Result::Skipped)
+         : name == "failed"  ? std::optional(Result::Failed)
+                             : std::nullopt;
 }
 
 std::string repro(const Arguments& arguments, const Task& task) {
@@ -191,22 +212,36 @@ std::string repro(const Arguments& arguments, const Task& task) {
   return out;
 }
 
-Outcome outcome_of(const Arguments& arguments, const Task& task,
-                   const std::optional<Message>& message) {
-  Outcome out;
-  out.plugin = task.plugin;
-  out.test = task.test;
-  out.repro = repro(arguments, task);
-  if (!message) {
-    out.message = "not run: the process that has the library mapped died";
-    return out;
+/// The server's answers. It has the plugin mapped, so its pipe is read with care: after one answer
+/// that is none, nothing is believed.
+class Answers {
+ public:
+  explicit Answers(int fd) : fd_(fd) {}
+
+  void next(Outcome& out) {
+    Message m;
+    const Arrival arrival = silence_.empty() ? read_message(fd_, -1, m) : Arrival::Nothing;
+    const auto result = m.size() == 4 ? result_named(m[0]) : std::nullopt;
+    const auto nanoseconds = m.size() == 4 ? whole_number(m[3]) : std::nullopt;
+    if (arrival == Arrival::Complete && result && nanoseconds) {
+      out.result = *result;
+      out.message = m[1];
+      out.output = *result == Result::Failed ? m[2] : "";
+      out.seconds = static_cast<double>(*nanoseconds) / 1e9;
+      return;
+    }
+    if (silence_.empty()) {
+      silence_ = arrival == Arrival::Nothing
+                     ? "not run: the process that has the library mapped died"
+                     : std::string("not known: the plugin ") + kGarbled;
+    }
+    out.message = silence_;
   }
-  out.result = result_named(message->at(0));
-  out.message = message->at(1);
-  out.output = out.result == Result::Failed ? message->at(2) : "";
-  out.seconds = std::stod(message->at(3));
-  return out;
-}
+
+ private:
+  int fd_;
+  std::string silence_;
+};
 
 }  // namespace
 
@@ -247,9 +282,15 @@ void run_tasks(const Arguments& arguments, const Library& library, const std::ve
     serve(arguments, !library.starts_threads, tasks, ends[1]);
   }
   close(ends[1]);
+  Answers answers(ends[0]);
   for (const Task& task : tasks) {
     starts(task);
-    ended(outcome_of(arguments, task, read_message(ends[0], -1)));
+    Outcome outcome;
+    outcome.plugin = task.plugin;
+    outcome.test = task.test;
+    outcome.repro = repro(arguments, task);
+    answers.next(outcome);
+    ended(outcome);
   }
   close(ends[0]);
   waitpid(server, nullptr, 0);

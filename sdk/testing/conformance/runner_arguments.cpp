@@ -181,12 +181,14 @@ Runs the conformance tests of ciuic on a plugin library, each in a process of it
   --patience X          multiply time limits by X (default 1; 5 under sanitizers)
   --soak-seconds S      how long each soak test goes on (default 60)
   --junit FILE          also write a JUnit report
-  --json                write one JSON object to stdout, and nothing else
+  --json                write one JSON object to stdout, and nothing else; with the key "error"
+                        where the file cannot be loaded
   --list [--format md]  show the tests and what they prove; with a file: those for its plugins
   --expect-failure ID   run this test alone; exit 0 if the plugin fails it
   -h, --help
 
-exit codes: 0 all passed, 1 a test failed, 2 usage, 3 the file cannot be loaded as a plugin
+exit codes: 0 all passed, 1 a test failed, 2 usage, 3 the file cannot be loaded as a plugin,
+            6 a report cannot be written
 )";
 }
 

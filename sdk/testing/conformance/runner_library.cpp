@@ -91,6 +91,26 @@ void require_file(const std::string& path) {
   }
 }
 
+/// The probe's answer. The plugin's code ran in that process, so nothing in it is taken for granted.
+Library library_of(const Message& m) {
+  const NotAPlugin unclear("while it was loaded, it changed what the kit says about it");
+  if (m.size() < 2 || m.size() % 4 != 2 || m[0] != "ok") {
+    throw NotAPlugin(unclear);
+  }
+  Library out;
+  out.starts_threads = m[1] == "threads";
+  for (size_t i = 2; i < m.size(); i += 4) {
+    const auto index = whole_number(m[i]);
+    const auto kind = whole_number(m[i + 1]);
+    if (!index || !kind || *index >= kMostPlugins || *kind > UINT32_MAX) {
+      throw NotAPlugin(unclear);
+    }
+    out.plugins.push_back(
+        {static_cast<uint32_t>(*index), static_cast<uint32_t>(*kind), m[i + 2], m[i + 3]});
+  }
+  return out;
+}
+
 }  // namespace
 
 Library look_at(const Arguments& arguments) {
@@ -102,18 +122,13 @@ Library look_at(const Arguments& arguments) {
                      (ended.output.empty() ? "" : "\n" + ended.output));
   }
   const Message& m = *ended.message;
-  if (m.at(0) == "usage") {
-    throw UsageError(m.at(1));
+  if (m.size() == 2 && m[0] == "usage") {
+    throw UsageError(m[1]);
   }
-  if (m.at(0) != "ok") {
-    throw NotAPlugin(m.at(1));
+  if (m.size() == 2 && m[0] == "no") {
+    throw NotAPlugin(m[1]);
   }
-  Library out;
-  out.starts_threads = m.at(1) == "threads";
-  for (size_t i = 2; i + 3 < m.size(); i += 4) {
-    out.plugins.push_back({static_cast<uint32_t>(std::stoul(m[i])),
-                           static_cast<uint32_t>(std::stoul(m[i + 1])), m[i + 2], m[i + 3]});
-  }
+  Library out = library_of(m);
   if (out.plugins.empty()) {
     throw UsageError("--plugin: " + arguments.path + " holds no plugin " + arguments.plugin);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <ctime>
 #include <poll.h>
 #include <unistd.h>
@@ -58,6 +59,9 @@ bool read_all(int fd, char* data, size_t size, int64_t deadline_ns) {
   return true;
 }
 
+constexpr uint64_t kMark = 0x63697569'636d7367;  // "ciuicmsg"
+constexpr uint64_t kMost = 1 << 26;              // a damaged length must not become an allocation
+
 }  // namespace
 
 int64_t now_ns() {
@@ -69,6 +73,7 @@ int64_t now_ns() {
 bool write_message(int fd, const Message& message) {
   std::string bytes;
   const auto put = [&](uint64_t n) { bytes.append(reinterpret_cast<const char*>(&n), sizeof(n)); };
+  put(kMark);
   put(message.size());
   for (const std::string& text : message) {
     put(text.size());
@@ -77,27 +82,43 @@ bool write_message(int fd, const Message& message) {
   return write_all(fd, bytes.data(), bytes.size());
 }
 
-std::optional<Message> read_message(int fd, int64_t deadline_ns) {
-  constexpr uint64_t kMost = 1 << 26;  // a damaged length must not become an allocation
+Arrival read_message(int fd, int64_t deadline_ns, Message& out) {
   const auto number = [&](uint64_t& n) {
-    return read_all(fd, reinterpret_cast<char*>(&n), sizeof(n), deadline_ns) && n < kMost;
+    return read_all(fd, reinterpret_cast<char*>(&n), sizeof(n), deadline_ns);
   };
+  out.clear();
+  uint64_t mark = 0;
   uint64_t count = 0;
-  if (!number(count)) {
-    return std::nullopt;
+  if (!number(mark)) {
+    return Arrival::Nothing;
   }
-  Message out;
+  if (mark != kMark) {
+    return Arrival::Garbled;
+  }
+  if (!number(count)) {
+    return Arrival::Nothing;
+  }
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t size = 0;
     if (!number(size)) {
-      return std::nullopt;
+      return Arrival::Nothing;
+    }
+    if (size > kMost || count > kMost) {
+      return Arrival::Garbled;
     }
     std::string& text = out.emplace_back(size, '\0');
     if (!read_all(fd, text.data(), size, deadline_ns)) {
-      return std::nullopt;
+      return Arrival::Nothing;
     }
   }
-  return out;
+  return Arrival::Complete;
+}
+
+std::optional<uint64_t> whole_number(const std::string& text) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && last == end && !text.empty() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace ciuic::testing

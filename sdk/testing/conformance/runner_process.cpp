@@ -16,6 +16,7 @@ namespace ciuic::testing {
 namespace {
 
 constexpr off_t kShownOutput = 4000;
+constexpr int kNoPipe = 113;  // exit code of a child whose pipe was closed under it
 
 /// A file descriptor, closed with the object.
 class Descriptor {
@@ -48,8 +49,7 @@ class Descriptor {
   close(output);
   watch_stack();
   const Message message = body();
-  write_message(result, message);
-  _exit(0);
+  _exit(write_message(result, message) ? 0 : kNoPipe);
 }
 
 std::string tail(int output) {
@@ -100,9 +100,14 @@ Ended run_isolated(const std::function<Message()>& body, double limit_seconds) {
   write_end.reset();
 
   Ended out;
-  out.message = read_message(read_end.get(), deadline);
+  Message message;
+  const Arrival arrival = read_message(read_end.get(), deadline, message);
+  out.garbled = arrival == Arrival::Garbled;
+  if (arrival == Arrival::Complete) {
+    out.message = std::move(message);
+  }
   int status = 0;
-  if (!out.message && now_ns() >= deadline) {
+  if (arrival == Arrival::Nothing && now_ns() >= deadline) {
     out.timed_out = true;
     ask_for_stack(child);
   }
@@ -132,8 +137,14 @@ std::string describe_end(const Ended& ended, double limit_seconds) {
     return "hangs" + in + ": not done after " + std::to_string(static_cast<int>(limit_seconds)) +
            " s";
   }
+  if (ended.garbled) {
+    return kGarbled;
+  }
   if (ended.signal != 0) {
     return "crashed" + in + ": " + signal_name(ended.signal);
+  }
+  if (ended.exit_code == kNoPipe) {
+    return "closed a file descriptor that is not its own: one of the kit's pipes";
   }
   return "ended the process" + in + " with exit code " + std::to_string(ended.exit_code) +
          "; a library never does that";

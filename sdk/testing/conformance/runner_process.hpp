@@ -14,10 +14,11 @@ namespace ciuic::testing {
 struct Ended {
   std::optional<Message> message;  // what the body returned; nothing: it did not get there
   bool timed_out = false;
-  int signal = 0;      // that ended the process; 0: none
-  int exit_code = 0;   // if it called exit instead of returning
-  std::string where;   // the last call into the plugin, if it crashed or hung and this is known
-  std::string output;  // the end of what it wrote to stdout and stderr
+  bool garbled = false;  // something else than the body's message came out of it
+  int signal = 0;        // that ended the process; 0: none
+  int exit_code = 0;     // if it called exit instead of returning
+  std::string where;     // the last call into the plugin, if it crashed or hung and this is known
+  std::string output;    // the end of what it wrote to stdout and stderr
   double seconds = 0;
 };
 

@@ -145,6 +145,17 @@ class ExitsTheProcess final : public Subject {
   void flush(int64_t) override { std::_Exit(1); }
 };
 
+class WritesIntoFilesInFlush final : public Subject {
+ public:
+  static constexpr const char* name = "writes_into_files_in_flush";
+  using Subject::Subject;
+  void flush(int64_t) override {
+    for (int fd = 3; fd < 64; ++fd) {
+      [[maybe_unused]] const ssize_t n = write(fd, "a line that nobody asked for\n", 29);
+    }
+  }
+};
+
 class HangsInFlush final : public Subject {
  public:
   static constexpr const char* name = "hangs_in_flush";
@@ -406,9 +417,9 @@ class WorksWhenQuiet final : public Subject {
 using namespace ciuic::mutants;
 CIUIC_PLUGINS(Subject, LeakPerCall, LeakPerCreate, ThreadLeftBehind, FileLeftOpen, StatusFreedTwice,
               ThreadAfterQuiesce, ThrowsAcross, ReadsPastTheEnd, KeepsTheArguments, ExitsTheProcess,
-              HangsInFlush, SharesItsOptions, NotReentrant, ChangesTheLocale, ChangesRounding,
-              HandlesSignals, ChangesDirectory, SetsTheEnvironment, SeedsRandomNumbers, Prints,
-              DefaultOutOfRange, OptionWithoutText, DividesByItsOption, ShortTextBuffer,
-              ValidateAsksServices, LiveWithoutSetter, IgnoresFailedAllocation, AssumesAService,
-              LeaksAfterFailure, StateDrifts, AssertsOnDamagedState, LooseVersion, UnknownFlag,
-              MissingFunction, WorksWhenQuiet)
+              WritesIntoFilesInFlush, HangsInFlush, SharesItsOptions, NotReentrant,
+              ChangesTheLocale, ChangesRounding, HandlesSignals, ChangesDirectory,
+              SetsTheEnvironment, SeedsRandomNumbers, Prints, DefaultOutOfRange, OptionWithoutText,
+              DividesByItsOption, ShortTextBuffer, ValidateAsksServices, LiveWithoutSetter,
+              IgnoresFailedAllocation, AssumesAService, LeaksAfterFailure, StateDrifts,
+              AssertsOnDamagedState, LooseVersion, UnknownFlag, MissingFunction, WorksWhenQuiet)

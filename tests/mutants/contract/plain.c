@@ -3,6 +3,7 @@
  * A profiler in plain C with nothing optional in it: no validate, quiesce or state. One of the
  * FAULT_ macros, defined by the build, breaks one thing of the library as a whole. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,26 @@ CIUIC_NOTE_1(CIUIC_KIND_PROFILER, FLAGS, 1, 1, PLUGIN, "1.0.0", "");
 __attribute__((constructor)) static void on_load(void) { signal(SIGINT, SIG_IGN); }
 #elif defined(FAULT_CRASHES_WHEN_LOADED)
 __attribute__((constructor)) static void on_load(void) { abort(); }
+#elif defined(FAULT_PRINTS_WHEN_LOADED)
+__attribute__((constructor)) static void on_load(void) {
+  puts("hello from a constructor");
+  fflush(stdout);
+}
+#elif defined(FAULT_WRITES_INTO_FILES) || defined(FAULT_CLOSES_FILES)
+/* Into, or of, every descriptor that it did not open. */
+__attribute__((constructor)) static void on_load(void) {
+  static const char kText[] = "a line that nobody asked for\n";
+  for (int fd = 3; fd < 64; ++fd) {
+#if defined(FAULT_CLOSES_FILES)
+    close(fd);
+#else
+    if (write(fd, kText, sizeof(kText) - 1) < 0) {
+      continue;
+    }
+#endif
+  }
+  (void)kText;
+}
 #elif defined(FAULT_CRASHES_AT_EXIT)
 __attribute__((destructor)) static void on_exit_of_the_process(void) { abort(); }
 #endif

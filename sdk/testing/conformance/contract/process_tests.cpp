@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The process belongs to the host: its settings stay, and its stdout and stderr too.
-#include <cstdio>
-#include <iostream>
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include "../captured_output.hpp"
 #include "../process_state.hpp"
 #include "contract_tests.hpp"
 #include "exercise.hpp"
@@ -27,40 +23,6 @@ void full_life(const TestContext& t, Bench& bench, const Calls& calls) {
   work.instance.destroy();
 }
 
-/// stdout and stderr go to a file in memory while this object lives.
-class Captured {
- public:
-  Captured() : file_(memfd_create("printed", MFD_CLOEXEC)) {
-    std::fflush(nullptr);
-    for (int i = 0; i < 2; ++i) {
-      saved_[i] = dup(i + 1);
-      dup2(file_, i + 1);
-    }
-  }
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
-  ~Captured() {
-    for (int i = 0; i < 2; ++i) {
-      dup2(saved_[i], i + 1);
-      close(saved_[i]);
-    }
-    close(file_);
-  }
-  /// What was written so far.
-  [[nodiscard]] std::string text() const {
-    std::fflush(nullptr);
-    std::cout.flush();
-    std::clog.flush();
-    char bytes[400];
-    const ssize_t got = pread(file_, bytes, sizeof(bytes), 0);
-    return got <= 0 ? "" : std::string(bytes, static_cast<size_t>(got));
-  }
-
- private:
-  int file_;
-  int saved_[2]{};
-};
-
 }  // namespace
 
 void settings_stay(const TestContext& t) {
@@ -77,7 +39,7 @@ void settings_stay(const TestContext& t) {
 }
 
 void nothing_is_printed(const TestContext& t) {
-  const Captured captured;
+  const CapturedOutput captured;
   Bench bench;
   const Calls calls(bench.host(), [&](const char* function, const std::function<void()>& call) {
     call();

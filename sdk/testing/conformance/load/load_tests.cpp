@@ -17,7 +17,8 @@ TestTable load_tests() {
       {"any.load.index_past_the_end", 1, 0, 20,
        "query is NULL past the last plugin, and names differ within a kind", query_ends},
       {"any.load.changes_nothing", 1, 0, 60,
-       "mapping the library leaves signals, locale, environment, directory and the rest alone",
+       "mapping the library prints nothing and leaves signals, locale, environment and the rest "
+       "alone",
        loading_changes_nothing},
       {"any.load.two_copies", 1, 0, 60,
        "a second copy of the library, as after a hot swap, has descriptors of its own",

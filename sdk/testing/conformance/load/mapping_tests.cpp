@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../captured_output.hpp"
 #include "../process_state.hpp"
 #include "../runner_message.hpp"
 #include "../runner_process.hpp"
@@ -46,8 +47,12 @@ void loading_changes_nothing(const TestContext& t) {
   expect_none(changed_by_mapping());
   const std::string copy = copy_library(t.path, t.scratch + "/copy");
   const ProcessSettings settings = process_settings();
+  const CapturedOutput captured;
   const Library library = map(copy);
   expect_none(difference(settings, process_settings()));
+  const std::string text = captured.text();
+  require(text.empty(), "mapping the library wrote to stdout or stderr: \"" + text +
+                            "\"; a host that loads plugins may be answering a program");
 }
 
 void two_copies_are_apart(const TestContext& t) {
