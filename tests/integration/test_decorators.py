@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from conftest import assert_fault
+from conftest import assert_fault, free_port
 
 STEPS = {"run.steps": 4, "validation.every": "never", "checkpoint.every": "never"}
 
@@ -87,6 +87,43 @@ def test_a_log_that_is_no_file_is_refused_at_once(work):
         assert_fault(replay(work, log), 6, said, remedy="the decorator record")
 
 
+@pytest.mark.parametrize("path", ["run.toml", "text.txt", "./sub/../run.toml"])
+def test_a_record_never_replaces_a_file_that_is_no_log(work, path):
+    (work / "sub").mkdir()
+    work.config(decorated("optimizer", f'[{{ with = "record", path = "{path}" }}]'))
+    before = (work / path).read_bytes()
+    for command in (["config", "check"], ["train"]):
+        assert_fault(work.run(*command, "run.toml"), 2, "run.toml:", "record of optimizer adamw cannot write", "no call log",
+                     "choose another path")
+    # Where a launcher starts the ranks, each looks for itself.
+    port = free_port()
+    env = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    assert_fault(work.run("train", "run.toml", env=env), 6, "no call log", remedy="choose another path", seconds=20)
+    assert (work / path).read_bytes() == before
+
+
+def test_a_record_replaces_its_own_earlier_log(work):
+    changes = decorated("optimizer", '[{ with = "record", path = "calls.log" }]')
+    work.train(changes=changes)
+    first = (work / "calls.log").stat().st_size
+    work.train("--resume", "none", changes=changes)
+    assert (work / "calls.log").stat().st_size == first
+
+
+@pytest.mark.parametrize("changes", [
+    decorated("optimizer", '[{ with = "record" }, { with = "record" }]'),
+    decorated("optimizer", '[{ with = "record", path = "a.log" }, { with = "chaos", delay = "1us" }, { with = "record", path = "./a.log" }]'),
+    decorated("optimizer", '[{ with = "record", path = "a.log" }]', **{"precision.decorate": Raw('[{ with = "record", path = "b/../a.log" }]')}),
+    decorated("optimizer", '[{ with = "record", path = "a.log" }]',
+              **{"precision.decorate": Raw('[{ with = "record", path = "a.log" }]'), "run.ranks": 2}),
+])
+def test_two_records_in_one_file_are_refused(work, changes):
+    work.config(changes)
+    for command in (["config", "check"], ["train"]):
+        assert_fault(work.run(*command, "run.toml"), 2, "run.toml:", "would both write")
+    assert not list(work.path.glob("a.log*"))
+
+
 def test_chaos_error_at_a_call(work):
     work.config(decorated("batch_scheduler", '[{ with = "chaos", function = "plan", call = 3, error = "data_loss" }]'))
     assert_fault(work.run("train", "run.toml"), 6, "chaos: an error instead of batch_scheduler.plan",
@@ -130,6 +167,8 @@ def test_shadow_of_itself_finds_nothing_and_of_another_counts(work):
     ("optimizer", '[{ seed = 1 }]', ["optimizer.decorate[0].with is missing"]),
     ("sharding", '[{ with = "shadow", candidate = "ddp" }]', ["a sharding has no shadow"]),
     ("optimizer", '"record"', ["optimizer.decorate", "a list of decorators"]),
+    ("optimizer", '[{ with = "record", path = "{plugins}.log" }]', ["optimizer.decorate[0].path", "{plugins}", "did you mean plugin"]),
+    ("optimizer", '[{ with = "record", path = "{}{rank}{step}.log" }]', ["{} stands for nothing", "{step} stands for nothing"]),
     ("optimizer", '[{ with = "record", tensor_bytes = "many" }]', ["tensor_bytes", "64KiB"]),
 ])
 def test_what_is_wrong_with_a_decorator_is_said_with_its_line(work, kind, text, said):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cmath>
 #include <random>
+#include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +9,11 @@
 
 #include <ciuic/view.hpp>
 
+#include "core/log/failure.h"
 #include "core/plugin/decorator/call_codec.h"
 #include "core/plugin/decorator/call_log.h"
+#include "core/plugin/decorator/record_file.h"
+#include "tests/temporary_folder.h"
 
 namespace ciuic::core {
 namespace {
@@ -44,6 +48,33 @@ TEST(CallLog, ReadsWhatItWrote) {
   EXPECT_EQ(log.records[1].function, "precision.update");
   EXPECT_EQ(log.records[1].thread, 9u);
   EXPECT_THAT(first_difference(log.records[1].value, sample_value()), IsEmpty());
+}
+
+TEST(RecordFile, TwoNeverWriteOneFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("calls.log");
+  Log log({0, 1, LogLevel::Error, "", false});
+  {
+    const RecordFile first(path, sample_value(), log);
+    const std::string written = read_text(path);
+    EXPECT_THROW(RecordFile(path, sample_value(), log), Failure);
+    EXPECT_EQ(read_text(path), written);
+  }
+  EXPECT_NO_THROW(RecordFile(path, sample_value(), log));
+}
+
+TEST(RecordFile, ReplacesCallLogsOnly) {
+  const TemporaryFolder folder;
+  Log log({0, 1, LogLevel::Error, "", false});
+  const std::string text = folder.write("text", "CIUICLO and more");
+  EXPECT_THROW(RecordFile(text, sample_value(), log), Failure);
+  EXPECT_EQ(read_text(text), "CIUICLO and more");
+  EXPECT_NO_THROW(RecordFile(folder.write("empty", ""), sample_value(), log));
+  EXPECT_NO_THROW(RecordFile(folder.write("log", call_log_head()), sample_value(), log));
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(RecordFile(pipe, sample_value(), log), Failure);
+  EXPECT_THROW(RecordFile(folder.path(), sample_value(), log), Failure);
 }
 
 TEST(CallLog, IsTornWhereverItIsCut) {

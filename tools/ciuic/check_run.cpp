@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/launch/device_check.h"
+#include "core/plugin/decorator/record_paths.h"
 #include "core/train/run_data.h"
 #include "tools/ciuic/arguments.h"
 #include "tools/ciuic/worker_process.h"
@@ -22,10 +23,31 @@ namespace {
 using core::ExitCode;
 using core::Failure;
 
+/// Before a rank writes over a file, or two records over each other.
+void check_records(const core::RunPlan& plan) {
+  std::vector<core::DecoratedPlugin> plugins;
+  const auto add = [&](const core::ChosenPlugin& chosen) {
+    plugins.push_back(
+        {chosen.found.descriptor->kind, chosen.found.descriptor->name, chosen.decorators});
+  };
+  for (const auto& [kind, chosen] : plan.plugins) {
+    add(chosen);
+  }
+  for (const core::ChosenPlugin& chosen : plan.profilers) {
+    add(chosen);
+  }
+  const core::RunSection& run = plan.config.run;
+  const auto problems = core::record_problems(plugins, run.output, static_cast<int>(run.ranks));
+  if (!problems.empty()) {
+    throw core::configuration_failure(problems);
+  }
+}
+
 }  // namespace
 
 void check_run(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
+  check_records(plan);
   core::check_device(plan.config.run.device);
   core::open_data(plan);
 }

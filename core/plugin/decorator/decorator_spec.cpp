@@ -203,9 +203,27 @@ ChaosSpec read_chaos(Reader& in, uint32_t kind) {
   return chaos;
 }
 
+/// A name in braces that nothing replaces would be part of a file's name, unseen.
+void check_placeholders(Reader& in, const std::string& path) {
+  const Names names{"kind", "plugin", "rank"};
+  for (size_t at = path.find('{'); at != std::string::npos; at = path.find('{', at + 1)) {
+    const size_t end = path.find('}', at);
+    if (end == std::string::npos) {
+      return;
+    }
+    const std::string name = path.substr(at + 1, end - at - 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      in.problem("path", ": {" + name +
+                             "} stands for nothing, expected {kind}, {plugin} or {rank}" +
+                             suggestion(name, names));
+    }
+  }
+}
+
 RecordSpec read_record(Reader& in) {
   RecordSpec record;
   record.path = in.text("path").value_or("");
+  check_placeholders(in, record.path);
   if (const Node* size = in.take("tensor_bytes")) {
     const auto bytes = size->string() != nullptr    ? parse_size(*size->string())
                        : size->integer() != nullptr ? std::optional(*size->integer())

@@ -9,17 +9,21 @@
 
 #include "core/log/log.h"
 #include "core/plugin/decorator/call_log.h"
+#include "core/plugin/open_file.h"
 
 namespace ciuic::core {
+
+/// Why a record must not be written there: something that is no call log would be lost. Empty: it may.
+std::string record_obstacle(const std::string& path);
 
 /// Thread rule: any thread.
 class RecordFile {
  public:
-  /// Replaces what is there. Throws Failure (Storage).
+  /// Replaces an earlier log, and nothing else; one that is still written is left alone. Throws
+  /// Failure (Storage).
   RecordFile(const std::string& path, const LogValue& header, Log& log);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
-  ~RecordFile();
 
   /// The call's number.
   uint64_t enter(uint32_t instance, const char* function, LogValue in);
@@ -34,7 +38,7 @@ class RecordFile {
   std::string path_;
   Log& log_;
   std::mutex mutex_;
-  int fd_;
+  OpenFile file_;  // nothing once a write has failed
   uint64_t calls_ = 0;
   std::atomic<uint32_t> instances_{0};
 };
