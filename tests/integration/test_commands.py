@@ -49,6 +49,25 @@ def test_help_is_quick(work):
     assert statistics.median(seconds) < 0.2, "50 ms are promised; four times that on a busy machine"
 
 
+@pytest.mark.parametrize("arguments", [
+    ["--help"], ["--version"], ["train", "--help"], ["config", "check", "run.toml"], ["config", "show", "run.toml"], ["config", "reference"],
+    ["plugin", "--help"], ["plugin", "list"], ["plugin", "inspect", "adamw"], ["plugin", "schema", "adamw"], ["plugin", "quarantine"],
+    ["plugin", "new", "profiler", "mine"], ["plugin", "check", "--list"], ["checkpoint", "list", "--help"], ["evaluate", "--help"],
+    ["plugin", "replay", "--help"]])
+def test_output_that_is_lost_is_6(work, arguments):
+    work.config()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([CIUIC, *arguments], cwd=work.path, env=clean_environment(), stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False)
+    assert done.returncode == 6 and "stdout" in done.stderr and "is the disk full?" in done.stderr, done
+
+
+@pytest.mark.parametrize("arguments", [
+    ["config", "reference", "run.toml"], ["checkpoint", "list", "a", "b"], ["checkpoint", "verify", "a", "--to", "sharded"]])
+def test_an_argument_without_effect_is_2(work, arguments):
+    assert_fault(work.run(*arguments), 2)
+
+
 def test_launcher_does_not_link_libtorch():
     linked = subprocess.run(["ldd", CIUIC], capture_output=True, text=True).stdout
     assert "libtorch" not in linked and "libc10" not in linked, linked

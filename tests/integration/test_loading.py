@@ -425,6 +425,68 @@ def test_schema_in_three_formats(work):
     assert_fault(work.run("plugin", "schema", "adamw", "--format", "pdf"), 2, "pdf")
 
 
+ODD_OPTIONS = """
+static const char* const kWays[] = {"a\\nb", "c", NULL};
+static const ciuic_option_spec kOdd[] = {
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_F64, .key = "limit", .doc = "one\\n[two]\\x1b[2J|three", .unit = "",
+   .def = {.f = 1.0 / 0.0}, .min = {.f = 0}, .max = {.f = 1.0 / 0.0}, .deprecated = "use\\nanother"},
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_F64, .key = "none", .doc = "d", .unit = "",
+   .def = {.f = 0.0 / 0.0}, .min = {.f = -1.0 / 0.0}, .max = {.f = 1.0 / 0.0}, .deprecated = ""},
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_ENUM, .key = "way", .doc = "d\\n", .unit = "", .def = {.s = {"c", 1}},
+   .choices = kWays, .deprecated = ""},
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_DURATION, .key = "pause", .doc = "d", .unit = "duration",
+   .def = {.i = 1000000}, .min = {.i = 1000000}, .max = {.i = 86400000000000}, .deprecated = ""},
+};
+"""
+
+
+def compile_odd(work):
+    """Texts with line breaks and bounds at infinity."""
+    (work / "own").mkdir()
+    head = (SOUND.read_text().replace('"a test"', r'"first\nsecond = [", .options = {kOdd, 4, sizeof(kOdd[0])}')
+            .replace("static const ciuic_descriptor sound", ODD_OPTIONS + "static const ciuic_descriptor sound"))
+    (work / "odd.h").write_text(head)
+    source = f"""#define PLUGIN_NAME "odd"
+#include "odd.h"
+CIUIC_NOTE_1(CIUIC_KIND_PROFILER, 0, 0, 0, PLUGIN_NAME, "1.0.0", "");{QUERY}"""
+    subprocess.run(["cc", "-std=gnu11", "-xc", "-", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{SOURCE}/sdk/include", f"-I{work.path}",
+                    "-o", work / "own/libodd.so"], input=source, text=True, check=True)
+
+
+def test_schema_of_odd_texts_and_numbers_is_valid_in_every_format(work):
+    compile_odd(work)
+
+    def schema(form):
+        result = work.run("plugin", "schema", "own/libodd.so", "--format", form)
+        assert result.code == 0, result
+        return result.out
+
+    def refuse(constant):
+        pytest.fail(f"no JSON: {constant}")
+
+    properties = json.loads(schema("json-schema"), parse_constant=refuse)["properties"]
+    assert properties["limit"] == {"type": "number", "minimum": 0.0, "description": "one\n[two]\x1b[2J|three", "deprecated": True}
+    assert "default" not in properties["none"] and "minimum" not in properties["none"]
+    table = tomllib.loads(schema("toml"))["profiler"]["odd"]
+    assert table["limit"] == float("inf") and table["way"] == "c" and table["pause"] == "1ms"
+    rows = [line for line in schema("md").splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 4 and "\x1b" not in schema("md")
+
+
+def test_inspect_keeps_a_plugins_texts_on_their_lines(work):
+    compile_odd(work)
+    shown = work.run("plugin", "inspect", "own/libodd.so").out
+    assert "\x1b" not in shown and "\n[two]" not in shown and "first second" in shown, shown
+    assert '"1ms" to "1d". d' in shown, "a duration's bounds say their unit themselves"
+    assert "\x1b" not in work.run("plugin", "list", "--path", "own").out
+
+
+@pytest.mark.parametrize("command", [["plugin", "list"], ["plugin", "inspect", "adamw"], ["plugin", "schema", "adamw"], ["checkpoint", "list", "x"],
+                                     ["generate", "--model", "x"], ["evaluate", "--model", "x", "--tokens", "y"]])
+def test_path_that_is_not_there_is_an_error(work, command):
+    assert_fault(work.run(*command, "--path", "nonexistent"), 2, "--path: got nonexistent, expected a folder: No such file")
+
+
 def test_diff(work):
     (work / "own").mkdir()
     old = work / "own/libold.so"
@@ -448,3 +510,18 @@ def test_quarantine_by_hand(work):
     assert work.run("plugin", "inspect", "own/libsound.so").code == 0
     assert_fault(work.run("plugin", "quarantine", "remove", "abcdef"), 3, "not in quarantine")
     assert_fault(work.run("plugin", "quarantine", "add", "own/libsound.so"), 2, "--reason")
+    assert_fault(work.run("plugin", "quarantine", "add", "nowhere.so", "--reason", "x"), 3, "No such file", remedy="a plugin's file")
+
+
+def test_quarantine_clears_what_is_asked_for(work):
+    for name in ("one", "two", "three"):
+        compile_profiler(work, name)
+        assert work.run("plugin", "quarantine", "add", f"own/lib{name}.so", "--reason", name).code == 0
+    assert_fault(work.run("plugin", "quarantine", "clear", "abcdef123"), 3, "not in quarantine")
+    assert work.run("plugin", "quarantine", "clear", "own/libtwo.so").code == 0
+    assert work.run("plugin", "quarantine", "clear", sha256(work / "own/libthree.so")[:10].upper()).code == 0
+    listing = work.run("plugin", "quarantine", "list").out
+    assert "libone" in listing and "libtwo" not in listing and "libthree" not in listing
+    assert_fault(work.run("plugin", "quarantine", "list", "libone"), 2, "list shows all")
+    assert "1 plugin is free" in work.run("plugin", "quarantine", "clear").out
+    assert "nothing is in quarantine" in work.run("plugin", "quarantine").out

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "tools/ciuic/arguments.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <unistd.h>
 
 namespace ciuic::tools {
@@ -103,10 +105,38 @@ std::vector<std::string> get_all(const po::variables_map& values, const std::str
   return value.empty() ? std::vector<std::string>{} : value.as<std::vector<std::string>>();
 }
 
+namespace {
+
+/// Whether all that was printed has left: a full disk is seen at the end at the latest.
+bool stdout_is_written() {
+  std::cout.flush();
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
+}
+
+}  // namespace
+
+std::vector<std::string> folders_of(const po::variables_map& values, const std::string& name) {
+  std::vector<std::string> folders = get_all(values, name);
+  for (const std::string& folder : folders) {
+    std::error_code ec;
+    std::filesystem::directory_iterator(folder, ec);
+    if (ec) {
+      throw core::Failure(core::ExitCode::Usage,
+                          "--" + name + ": got " + folder + ", expected a folder: " + ec.message(),
+                          "give a folder that can be read");
+    }
+  }
+  return folders;
+}
+
 int run_command(const std::function<int()>& command,
                 const std::function<void(const std::string&)>& show) {
   try {
-    return command();
+    const int code = command();
+    if (!stdout_is_written() && code == 0) {
+      throw core::Failure(core::ExitCode::Storage, "cannot write to stdout", "is the disk full?");
+    }
+    return code;
   } catch (const std::exception& e) {
     const core::Failure failure = core::to_failure(e);
     if (failure.code() != core::ExitCode::Stopped) {

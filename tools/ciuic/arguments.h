@@ -59,8 +59,13 @@ std::string get(const boost::program_options::variables_map& values, const std::
 std::vector<std::string> get_all(const boost::program_options::variables_map& values,
                                  const std::string& name);
 
+/// The folders that an option names. Throws Failure (Usage) for one that is not there: what a person
+/// types is looked at, unlike what a file lists for many machines.
+std::vector<std::string> folders_of(const boost::program_options::variables_map& values,
+                                    const std::string& name);
+
 /// Runs a command: a Failure becomes its last line (by `show`) and its exit code; what nobody
-/// foresaw is code 70.
+/// foresaw is code 70. Success whose output cannot be written is a Failure (Storage).
 int run_command(const std::function<int()>& command,
                 const std::function<void(const std::string&)>& show);
 

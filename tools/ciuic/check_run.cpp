@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -68,8 +67,6 @@ int in_child(const std::function<void()>& work) {
           return 0;
         },
         [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
-    std::cout.flush();
-    std::fflush(nullptr);
     _exit(code);
   }
   int status = 0;

@@ -166,7 +166,7 @@ int checkpoint(const Arguments& arguments) {
   }
   quieten_libtorch();
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
-  const core::Catalog catalog(core::Catalog::search_path(get_all(*values, "path")));
+  const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   const core::ArchiveOpener opener(catalog, log);
   const std::string action = get(*values, "action");
   const std::string path = get(*values, "archive");
@@ -181,6 +181,9 @@ int checkpoint(const Arguments& arguments) {
       throw line.usage_failure("convert wants TARGET and --to FORMAT");
     }
     return convert(opener, path, get(*values, "target"), get(*values, "to"));
+  }
+  if (!get(*values, "target").empty() || values->count("to") != 0) {
+    throw line.usage_failure(action + " wants one PATH, and no --to");
   }
   return action == "list" ? list(opener, path) : verify(opener, path);
 }

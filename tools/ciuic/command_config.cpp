@@ -59,6 +59,9 @@ int config(const Arguments& arguments) {
   const std::string action = get(*values, "action");
   const core::PlanRequest request{get(*values, "file"), get_all(*values, "set"), 0};
   if (action == "reference") {
+    if (!request.file.empty() || !request.overrides.empty()) {
+      throw line.usage_failure("reference is of all keys: it takes no FILE and no --set");
+    }
     return reference(get(*values, "format"));
   }
   if (action != "check" && action != "show") {

@@ -222,7 +222,7 @@ int evaluate(const Arguments& arguments) {
     plan.emplace(core::make_plan({file, get_all(*values, "set"), 1}, log));
   }
   const core::Catalog catalog =
-      plan ? plan->catalog : core::Catalog(core::Catalog::search_path(get_all(*values, "path")));
+      plan ? plan->catalog : core::Catalog(core::Catalog::search_path(folders_of(*values, "path")));
   const core::ArchiveOpener opener(catalog, log);
   const auto types = plan ? types_of(*plan, log) : core::LoadedModel::Types{};
   core::LoadedModel model(get(*values, "model"), opener, types, !outputs.gradients.empty());

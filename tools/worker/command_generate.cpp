@@ -128,7 +128,7 @@ int generate(const Arguments& arguments) {
   check(line, request);
   at::set_num_threads(core::usable_cores());
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
-  const core::Catalog catalog(core::Catalog::search_path(get_all(*values, "path")));
+  const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   core::LoadedModel model(get(*values, "model"), core::ArchiveOpener(catalog, log), {}, false);
   write_text(model, request);
   return 0;

@@ -2,7 +2,6 @@
 //
 // ciuic-worker: the part of ciuic that links LibTorch. `ciuic` starts it; it is no command of its
 // own.
-#include <cstdio>
 #include <cstdlib>
 #include <malloc.h>
 #include <unistd.h>
@@ -56,12 +55,8 @@ int main(int argc, char** argv) {
   keep_large_blocks();
   ciuic::core::install_crash_handler();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
-  int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
-                                       &ciuic::tools::show_failure);
-  if (std::fflush(stdout) != 0 && code == 0) {
-    ciuic::tools::show_failure("ciuic: error: cannot write to stdout; is the disk full?");
-    code = static_cast<int>(ciuic::core::ExitCode::Storage);
-  }
+  const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
+                                             &ciuic::tools::show_failure);
   ciuic::core::say_done(code);
   // Everything of ours is destroyed by now. What is left are other libraries' exit handlers and
   // threads, which are not worth waiting for.

@@ -20,7 +20,7 @@ void field(const char* name, const std::string& value) {
   if (!value.empty()) {
     std::string padded = name;
     padded.resize(std::max<size_t>(padded.size(), 8), ' ');
-    std::cout << "  " << padded << " " << core::visible(value) << "\n";
+    std::cout << "  " << padded << " " << core::visible(one_line(value)) << "\n";
   }
 }
 
@@ -30,16 +30,18 @@ void print_option(const core::OptionInfo& o) {
   if (const std::string range = range_text(o); !range.empty()) {
     std::cout << (o.choices.empty() ? ", " : ", one of ") << range;
   }
-  if (!o.unit.empty()) {
-    std::cout << ", in " << o.unit;
+  // A duration's or size's values say their unit themselves.
+  const bool has_unit = o.type == CIUIC_TYPE_DURATION || o.type == CIUIC_TYPE_SIZE;
+  if (!o.unit.empty() && !has_unit) {
+    std::cout << ", in " << one_line(o.unit);
   }
   if (const std::string flags = flags_text(o); !flags.empty()) {
     std::cout << ", " << flags;
   }
   if (!o.deprecated.empty()) {
-    std::cout << ", deprecated (" << o.deprecated << ")";
+    std::cout << ", deprecated (" << one_line(o.deprecated) << ")";
   }
-  std::cout << ". " << o.doc << "\n";
+  std::cout << ". " << one_line(o.doc) << "\n";
 }
 
 void print_options(const core::DescriptorInfo& d) {
@@ -54,8 +56,8 @@ void print_options(const core::DescriptorInfo& d) {
 }
 
 void print_plugin(const core::DescriptorInfo& d) {
-  std::cout << core::kind_name(d.kind) << " " << d.name << " " << d.version << "\n  " << d.summary
-            << "\n";
+  std::cout << core::kind_name(d.kind) << " " << d.name << " " << d.version << "\n  "
+            << one_line(d.summary) << "\n";
   field("abi", std::to_string(d.abi_major) + "." + std::to_string(d.abi_minor));
   field("vendor", d.vendor);
   field("license", d.license);

@@ -8,6 +8,7 @@
 #include "core/plugin/kind.h"
 #include "core/plugin/loading_pipeline.h"
 #include "tools/ciuic/plugin/actions.h"
+#include "tools/ciuic/plugin/option_text.h"
 #include "tools/ciuic/plugin/search_options.h"
 
 namespace ciuic::tools {
@@ -29,7 +30,7 @@ void print(const core::Listing& all) {
       if (p.descriptor->kind == kind.kind) {
         std::printf("%-16s %-14s %-9s %-45s %s%s\n", std::string(kind.name).c_str(),
                     p.descriptor->name.c_str(), p.descriptor->version.c_str(),
-                    p.descriptor->summary.c_str(), core::visible(p.path).c_str(),
+                    one_line(p.descriptor->summary).c_str(), core::visible(p.path).c_str(),
                     p.shadowed ? " (shadowed)" : "");
       }
     }

@@ -40,6 +40,15 @@ uint32_t bound_text_type(uint32_t type) {
 
 }  // namespace
 
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = byte < 0x20 || byte == 0x7f ? ' ' : c;
+  }
+  text.resize(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
 std::string type_text(uint32_t type) {
   switch (type) {
     case CIUIC_TYPE_BOOL:
@@ -95,7 +104,7 @@ std::string value_text(uint32_t type, const core::OptionValue& v) {
 
 std::string range_text(const core::OptionInfo& o) {
   if (!o.choices.empty()) {
-    return core::joined(o.choices, " | ");
+    return one_line(core::joined(o.choices, " | "));
   }
   const uint32_t type = bound_text_type(o.type);
   const bool is_bounded = is_real(o.type)    ? o.min.f != o.max.f

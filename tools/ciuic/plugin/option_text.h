@@ -9,6 +9,9 @@
 
 namespace ciuic::tools {
 
+/// A plugin's text on one line: control characters become spaces, so that it can neither break a
+/// comment of a file nor move a terminal's cursor.
+std::string one_line(std::string text);
 /// "integer", "size", "list of strings", ...
 std::string type_text(uint32_t type);
 /// A value as one would write it in the file: "64MiB", 0.9, ["a", "b"].

@@ -44,7 +44,7 @@ std::string hash_of(const std::string& path) {
   const auto bytes = file ? file.read_all(core::kMaxLibraryBytes) : std::nullopt;
   if (!bytes) {
     throw Failure(ExitCode::Plugin, std::string("the file cannot be read: ") + std::strerror(errno),
-                  "", {{"file", path}});
+                  "give a plugin's file, or its SHA-256", {{"file", path}});
   }
   return core::sha256(*bytes);
 }
@@ -57,14 +57,29 @@ int add(const core::Quarantine& quarantine, const std::string& path, const std::
   return 0;
 }
 
+/// A hash as it is kept, whichever way its digits are written.
+std::string lower_case(std::string digits) {
+  for (char& c : digits) {
+    c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return digits;
+}
+
 int remove(const core::Quarantine& quarantine, const std::string& what) {
-  const std::string hash = is_file_name(what) ? hash_of(what) : what;
+  const std::string hash = is_file_name(what) ? hash_of(what) : lower_case(what);
   const size_t removed = quarantine.remove(hash);
   if (removed == 0) {
     throw Failure(ExitCode::Plugin, "\"" + what + "\" is not in quarantine",
                   "see ciuic plugin quarantine list; a hash needs at least 6 digits");
   }
   std::cout << removed << (removed == 1 ? " plugin is" : " plugins are") << " free again\n";
+  return 0;
+}
+
+int clear(const core::Quarantine& quarantine) {
+  const size_t count = quarantine.entries().size();
+  quarantine.clear();
+  std::cout << count << (count == 1 ? " plugin is" : " plugins are") << " free again\n";
   return 0;
 }
 
@@ -75,7 +90,7 @@ int plugin_quarantine(const Arguments& arguments) {
       "plugin quarantine",
       "ciuic plugin quarantine [list]\n       ciuic plugin quarantine add FILE.so --reason TEXT "
       "[--for TIME]\n       ciuic plugin quarantine remove SHA256|FILE.so\n       ciuic plugin "
-      "quarantine clear",
+      "quarantine clear [SHA256|FILE.so]",
       "A library that crashes or hangs while it is looked at is refused for a day, by the hash of "
       "its content:\na rebuilt one has another. Entries end by themselves.",
       "  ciuic plugin quarantine\n  ciuic plugin quarantine add libold.so --reason \"loses "
@@ -94,11 +109,13 @@ int plugin_quarantine(const Arguments& arguments) {
   const std::string action = get(*values, "action");
   const std::string what = get(*values, "what");
   if (action.empty() || action == "list") {
+    if (!what.empty()) {
+      throw line.usage_failure("got \"" + what + "\", and list shows all");
+    }
     return list(quarantine);
   }
   if (action == "clear") {
-    quarantine.clear();
-    return 0;
+    return what.empty() ? clear(quarantine) : remove(quarantine, what);
   }
   if (action != "add" && action != "remove") {
     throw line.usage_failure("got \"" + action + "\", expected list, add, remove or clear");

@@ -2,8 +2,12 @@
 //
 // ciuic plugin schema: a plugin's options as documentation, as TOML to start from, or as a JSON
 // Schema for editors. All from what the binary declares.
+#include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <optional>
 
+#include "core/config/node.h"
 #include "core/plugin/kind.h"
 #include "tools/ciuic/plugin/actions.h"
 #include "tools/ciuic/plugin/option_text.h"
@@ -19,8 +23,9 @@ std::string title(const core::DescriptorInfo& d) {
   return std::string(core::kind_name(d.kind)) + "." + d.name;
 }
 
-/// With a full stop, so that something can follow.
-std::string sentence(const std::string& text) {
+/// On one line and with a full stop, so that something can follow.
+std::string sentence(const std::string& given) {
+  const std::string text = one_line(given);
   return text.empty() || text.back() == '.' ? text : text + ".";
 }
 
@@ -29,8 +34,8 @@ std::string sentence(const std::string& text) {
 /// Text for a cell of a table.
 std::string cell(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    out += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  for (const char c : one_line(text)) {
+    out += c == '|' ? "\\|" : std::string(1, c);
   }
   return out;
 }
@@ -62,14 +67,14 @@ void print_markdown(const core::DescriptorInfo& d) {
 // ---- TOML ----
 
 void print_toml(const core::DescriptorInfo& d) {
-  std::cout << "# " << d.summary << "\n[" << title(d) << "]\n";
+  std::cout << "# " << one_line(d.summary) << "\n[" << title(d) << "]\n";
   for (const core::OptionInfo& o : d.own_options) {
     std::cout << "# " << sentence(o.doc) << " " << type_text(o.type);
     if (const std::string range = range_text(o); !range.empty()) {
       std::cout << ", " << range;
     }
     const bool is_required = (o.flags & CIUIC_OPTION_REQUIRED) != 0;
-    std::cout << (is_required ? ", required\n# " : "\n") << o.key << " = "
+    std::cout << (is_required ? ", required\n# " : "\n") << core::toml_key(o.key) << " = "
               << value_text(o.type, o.def) << "\n";
   }
   std::cout << "\n";
@@ -77,13 +82,20 @@ void print_toml(const core::DescriptorInfo& d) {
 
 // ---- JSON Schema ----
 
+/// JSON has no infinity, and a bound at infinity is none.
+void set_bound(json& schema, const char* name, double bound) {
+  if (std::isfinite(bound)) {
+    schema[name] = bound;
+  }
+}
+
 json bounds(json schema, const core::OptionInfo& o) {
   if (o.min.i != o.max.i && (o.type == CIUIC_TYPE_I64 || o.type == CIUIC_TYPE_LIST_I64)) {
     schema["minimum"] = o.min.i;
     schema["maximum"] = o.max.i;
   } else if (o.min.f != o.max.f && (o.type == CIUIC_TYPE_F64 || o.type == CIUIC_TYPE_LIST_F64)) {
-    schema["minimum"] = o.min.f;
-    schema["maximum"] = o.max.f;
+    set_bound(schema, "minimum", o.min.f);
+    set_bound(schema, "maximum", o.max.f);
   }
   return schema;
 }
@@ -125,10 +137,16 @@ json type_schema(const core::OptionInfo& o) {
   }
 }
 
-/// The default as TOML writes it: sizes and durations with their unit.
-json default_json(const core::OptionInfo& o) {
+/// The default as TOML writes it: sizes and durations with their unit. Nothing: JSON has no such
+/// number.
+std::optional<json> default_json(const core::OptionInfo& o) {
+  const auto is_finite = [](double f) { return std::isfinite(f); };
+  if (!is_finite(o.type == CIUIC_TYPE_F64 ? o.def.f : 0) ||
+      !std::all_of(o.def.reals.begin(), o.def.reals.end(), is_finite)) {
+    return std::nullopt;
+  }
   if (o.type == CIUIC_TYPE_BOOL) {
-    return o.def.i != 0;
+    return json(o.def.i != 0);
   }
   if (o.type == CIUIC_TYPE_SIZE || o.type == CIUIC_TYPE_DURATION) {
     const std::string text = value_text(o.type, o.def);
@@ -145,8 +163,8 @@ json plugin_schema_json(const core::DescriptorInfo& d) {
     schema["description"] = o.doc;
     if ((o.flags & CIUIC_OPTION_REQUIRED) != 0) {
       required.push_back(o.key);
-    } else {
-      schema["default"] = default_json(o);
+    } else if (const auto value = default_json(o)) {
+      schema["default"] = *value;
     }
     if (!o.deprecated.empty()) {
       schema["deprecated"] = true;

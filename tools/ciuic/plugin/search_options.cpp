@@ -39,7 +39,7 @@ core::Catalog catalog_of(const po::variables_map& values, const CommandLine& lin
                              ", expected a duration such as \"20s\"");
   }
   rules.probe_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*timeout);
-  return core::Catalog(core::Catalog::search_path(get_all(values, "path")), rules);
+  return core::Catalog(core::Catalog::search_path(folders_of(values, "path")), rules);
 }
 
 bool is_file_name(const std::string& what) {
