@@ -36,6 +36,8 @@ class Behaviour {
   [[nodiscard]] virtual bool checks_peers() const { return true; }
   [[nodiscard]] virtual bool is_abortable() const { return true; }
   [[nodiscard]] virtual bool has_deadlines() const { return true; }
+  /// Ranks that did not find together.
+  virtual void after_failed_connect() const {}
   /// Before a submit does anything.
   virtual void before_submit() const {}
   /// The request as copied from the caller.

@@ -300,6 +300,12 @@ struct FileLeft final : Behaviour {
   void before_close() const override { (void)!dup(STDERR_FILENO); }
 };
 
+struct FileLeftByFailure final : Behaviour {
+  static constexpr const char* name = "file_left_by_failure";
+  static constexpr const char* summary = "leaves a file open where create fails";
+  void after_failed_connect() const override { (void)!dup(STDERR_FILENO); }
+};
+
 }  // namespace
 }  // namespace ciuic::mutants
 
@@ -313,4 +319,4 @@ CIUIC_PLUGINS(Plugin<LastElementMissed>, Plugin<AverageAsSum>, Plugin<Bf16Averag
               Plugin<CallbackAfterDestroy>, Plugin<AsyncBlocks>, Plugin<BarrierIsNothing>,
               Plugin<TagsIgnored>, Plugin<DeniedIsDone>, Plugin<SplitInOldOrder>,
               Plugin<DeadlineIgnored>, Plugin<NobodyToBlame>, Plugin<MismatchAccepted>,
-              Plugin<AbortIgnored>, Plugin<FileLeft>)
+              Plugin<AbortIgnored>, Plugin<FileLeft>, Plugin<FileLeftByFailure>)

@@ -52,8 +52,13 @@ MeshCommunicator::~MeshCommunicator() {
 }
 
 void MeshCommunicator::connect(std::chrono::nanoseconds timeout) {
-  auto mesh = std::make_unique<Mesh>(host(), prefix_ + "rank", ranks_, rank_, timeout);
-  engine_ = std::make_shared<Engine>(host(), *behaviour_, std::move(mesh));
+  try {
+    auto mesh = std::make_unique<Mesh>(host(), prefix_ + "rank", ranks_, rank_, timeout);
+    engine_ = std::make_shared<Engine>(host(), *behaviour_, std::move(mesh));
+  } catch (const Error&) {
+    behaviour_->after_failed_connect();
+    throw;
+  }
 }
 
 uint64_t MeshCommunicator::capabilities(uint32_t op, uint32_t reduce, ciuic_dtype dtype,

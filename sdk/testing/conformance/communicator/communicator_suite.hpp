@@ -14,6 +14,7 @@ TestTable send_receive_tests();
 TestTable async_tests();
 TestTable callback_tests();
 TestTable failure_tests();
+TestTable service_tests();
 TestTable abort_tests();
 TestTable split_tests();
 TestTable life_tests();
