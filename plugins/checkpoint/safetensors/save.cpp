@@ -2,14 +2,17 @@
 #include "save.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
 #include <ciuic/error.hpp>
+#include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
 
 #include "checkpoint_format/strict_json.h"
 #include "checkpoint_format/tensor_types.h"
+#include "fp8_blocks.h"
 #include "load.h"
 
 namespace ciuic::plugins::safetensors {
@@ -32,21 +35,43 @@ std::map<std::string, std::string> parse_metadata(std::string_view text) {
   }
 }
 
+/// In a folder such a tensor means blocks with scales.
+[[noreturn]] void refuse_e4m3(std::string_view key) {
+  throw Error(CIUIC_UNIMPLEMENTED,
+              "safetensors: " + printable(key) +
+                  " is float8_e4m3fn; put it as F32, BF16 or F16 and set dtype = \"fp8_block\"");
+}
+
+DescribedTensors tensors_in(const DescribedTensors& all) {
+  DescribedTensors tensors;
+  std::copy_if(all.begin(), all.end(), std::inserter(tensors, tensors.end()),
+               [](const auto& entry) { return !entry.second.is_blob; });
+  return tensors;
+}
+
 }  // namespace
 
-Save::Save(const Host& host, const ciuic_save_request& request, int64_t timeout_ns)
-    : Archive(host), files_(host), group_(host, timeout_ns), puts_(host) {
+Save::Save(const Host& host, const ciuic_save_request& request, const SaveOptions& options)
+    : Archive(host),
+      files_(host),
+      group_(host, options.timeout_ns),
+      puts_(host),
+      options_(options) {
   group_.together([&] {
     request_.emplace(request);
     is_file_ = means_file(request_->path);
     check_keys();
+    if (is_streamed()) {
+      layout_ = make_layout(tensors_in(request_->entries), {});
+    }
   });
   group_.same_everywhere(request_->fingerprint, "path, step or entries of a save");
   group_.together([&] {
     if (group_.rank() == 0) {
       check_target();
       checkpoint::check_space(files_, request_->path,
-                              request_->bytes + uint64_t{512} * request_->entries.size());
+                              layout_ ? layout_->file_bytes()
+                                      : request_->bytes + uint64_t{512} * request_->entries.size());
     }
   });
 }
@@ -58,6 +83,9 @@ Save::~Save() { clean(); }
 void Save::check_keys() const {
   for (const auto& [key, entry] : request_->entries) {
     check_key(key, entry.is_blob);
+    if (!is_file_ && entry.dtype.code == CIUIC_DTYPE_FLOAT8_E4M3FN) {
+      refuse_e4m3(key);
+    }
   }
 }
 
@@ -76,9 +104,16 @@ void Save::check_key(std::string_view key, bool is_blob) const {
     throw Error(CIUIC_UNIMPLEMENTED, "safetensors holds values only; got " + printable(key) +
                                          "; use sharded for training");
   }
-  if (key.substr(std::min(kValuePrefix.size(), key.size())) == kMetadataKey) {
+  const std::string_view name = key.substr(std::min(kValuePrefix.size(), key.size()));
+  if (name == kMetadataKey) {
     throw Error(CIUIC_INVALID,
                 printable(key) + ": a safetensors file cannot hold a tensor of this name");
+  }
+  constexpr std::string_view kScale = kScaleEnding;
+  if (name.size() >= kScale.size() && name.substr(name.size() - kScale.size()) == kScale) {
+    throw Error(CIUIC_UNIMPLEMENTED,
+                "safetensors: " + printable(key) +
+                    " has a name that a model folder keeps for the scales of FP8 weights");
   }
 }
 
@@ -107,10 +142,24 @@ Work Save::put(std::string_view key, const ciuic_place& place, const ciuic_tenso
   check_open();
   try {
     check_key(key, false);
+    if (!is_file_ && tensor.t.dtype.code == CIUIC_DTYPE_FLOAT8_E4M3FN) {
+      refuse_e4m3(key);
+    }
   } catch (const Error& e) {
     puts_.refuse(e);
   }
   puts_.put(key, place, tensor, stream);
+  if (layout_ && group_.rank() == 0 && !failed_) {
+    try {
+      begin_writing();
+      write_new_pieces();
+    } catch (const Error& e) {
+      failed_ = e;
+      if (group_.size() == 1) {
+        throw;  // with others, at the commit, where all wait for it
+      }
+    }
+  }
   return {};
 }
 
@@ -142,7 +191,11 @@ Work Save::commit() {
     });
     group_.together([&] {
       if (group_.rank() == 0) {
-        write();
+        if (failed_) {
+          throw Error(*failed_);
+        }
+        write_rest(check_complete());
+        publish();
       }
     });
     return {};
@@ -154,93 +207,114 @@ Work Save::commit() {
   }
 }
 
-void Save::write() {
-  Plan p = plan();
+bool Save::is_streamed() const {
+  return !request_->entries.empty() &&
+         !(is_file_ && request_->entries.find(kMetadataKey) != request_->entries.end());
+}
+
+Layout Save::make_layout(const DescribedTensors& tensors,
+                         const std::map<std::string, std::string>& metadata) const {
+  return is_file_ ? file_layout(tensors, metadata)
+                  : folder_layout(tensors, kValuePrefix, options_.type, options_.max_file_bytes);
+}
+
+void Save::begin_writing() {
+  if (writer_) {
+    return;
+  }
   const std::string aside = partial_of(request_->path);
-  checkpoint::check_space(files_, request_->path, puts_.bytes() + uint64_t{512} * p.tensors.size());
   files_.make_directory(checkpoint::parent_of(request_->path));
   files_.remove_if_there(aside, true);
   is_written_aside_ = true;
-  if (is_file_) {
-    const auto metadata = p.blobs.find(kMetadataKey);
-    write_tensors(aside, p,
-                  metadata == p.blobs.end() ? std::map<std::string, std::string>()
-                                            : parse_metadata(metadata->second));
-  } else {
-    const auto config = p.blobs.find(kConfigName);
-    if (config == p.blobs.end()) {
-      throw Error(CIUIC_INVALID, std::string("the blob ") + kConfigName + " was not put");
-    }
+  if (!is_file_) {
     files_.make_directory(aside);
-    write_tensors(join(aside, kModelName), p, {{"format", "pt"}});
-    files_.write_new(join(aside, kConfigName), config->second);
-    files_.sync_directory(aside);
   }
-  files_.rename(aside, request_->path);
-  is_written_aside_ = false;
-  files_.sync_directory(checkpoint::parent_of(request_->path));
+  std::vector<std::string> paths;
+  for (const Layout::File& file : layout_->files) {
+    paths.push_back(is_file_ ? aside : join(aside, file.name));
+  }
+  writer_.emplace(files_, *layout_, paths);
 }
 
-Save::Plan Save::plan() {
-  Plan p;
-  std::map<std::string, Described, std::less<>> got;
-  for (PutPiece& piece : puts_.pieces()) {
+/// A piece that is not as announced stays unwritten: the commit says so.
+void Save::write_new_pieces() {
+  for (; written_ < puts_.pieces().size(); ++written_) {
+    PutPiece& piece = puts_.pieces()[written_];
+    const auto found = layout_->targets.find(piece.key);
+    if (found != layout_->targets.end() && !piece.tensor.is_blob &&
+        same(found->second.put, piece.tensor.dtype) && found->second.shape == piece.tensor.shape) {
+      writer_->write(found->second, piece.begin, piece.count, piece.bytes.data());
+      piece.bytes = {};
+    }
+  }
+}
+
+Save::Blobs Save::check_complete() {
+  Blobs blobs;
+  DescribedTensors got;
+  std::map<std::string, std::vector<checkpoint::Span>> spans;
+  for (const PutPiece& piece : puts_.pieces()) {
     const auto [at, is_new] = got.try_emplace(piece.key, piece.tensor);
     if (piece.tensor.is_blob) {
       if (!is_new) {
         throw Error(CIUIC_INVALID, "blob " + printable(piece.key) + " was put twice");
       }
-      p.blobs[piece.key] = {piece.bytes.data(), piece.bytes.size()};
+      blobs[piece.key] = {piece.bytes.data(), piece.bytes.size()};
       continue;
     }
     if (!same(at->second.dtype, piece.tensor.dtype) || at->second.shape != piece.tensor.shape) {
       throw Error(CIUIC_INVALID, printable(piece.key) + " was put with two types or shapes");
     }
-    p.pieces[piece.key].push_back(&piece);
+    spans[piece.key].push_back({piece.begin, piece.count, "one put"});
   }
   checkpoint::check_announced(*request_, got);
-  for (auto& [key, pieces] : p.pieces) {
-    std::sort(pieces.begin(), pieces.end(),
-              [](const PutPiece* a, const PutPiece* b) { return a->begin < b->begin; });
-    std::vector<checkpoint::Span> spans;
-    for (const PutPiece* piece : pieces) {
-      spans.push_back({piece->begin, piece->count, "one put"});
-    }
+  for (auto& [key, parts] : spans) {
     const Described& d = got.at(key);
     if (const auto problem = checkpoint::tiling_problem(
-            spans, checkpoint::shape_elements(d.shape, d.dtype).value())) {
+            parts, checkpoint::shape_elements(d.shape, d.dtype).value())) {
       throw Error(CIUIC_INVALID, printable(key) + ": " + *problem);
     }
-    p.keys.push_back(key);
   }
-  // Wide elements first: then every tensor lies aligned to its own type.
-  std::stable_sort(p.keys.begin(), p.keys.end(), [&](const std::string& a, const std::string& b) {
-    return checkpoint::type_bytes(got.at(a).dtype) > checkpoint::type_bytes(got.at(b).dtype);
-  });
-  for (const std::string& key : p.keys) {
-    const Described& d = got.at(key);
-    p.tensors.push_back({is_file_ ? key : key.substr(kValuePrefix.size()), d.dtype, d.shape, 0, 0});
+  if (!is_file_ && blobs.find(kConfigName) == blobs.end()) {
+    throw Error(CIUIC_INVALID, std::string("the blob ") + kConfigName + " was not put");
   }
-  return p;
+  if (!layout_) {
+    const auto metadata = blobs.find(kMetadataKey);
+    layout_ =
+        make_layout(tensors_in(got), metadata == blobs.end() ? std::map<std::string, std::string>()
+                                                             : parse_metadata(metadata->second));
+    checkpoint::check_space(files_, request_->path, layout_->file_bytes());
+  }
+  return blobs;
 }
 
-void Save::write_tensors(const std::string& path, Plan& p,
-                         const std::map<std::string, std::string>& metadata) const {
-  const std::string prefix = checkpoint::make_safetensors_prefix(p.tensors, metadata);
-  const checkpoint::File file = files_.create(path);
-  checkpoint::SequentialWriter writer(file, 0);
-  writer.append(prefix.data(), prefix.size());
-  for (const std::string& key : p.keys) {
-    for (PutPiece* piece : p.pieces.at(key)) {
-      writer.append(piece->bytes.data(), piece->bytes.size());
-      piece->bytes = {};
-    }
+void Save::write_rest(const Blobs& blobs) {
+  const std::string config =
+      is_file_ ? "" : exported_config(std::string(blobs.at(kConfigName)), options_.type);
+  begin_writing();
+  write_new_pieces();
+  writer_->finish();
+  if (is_file_) {
+    return;
   }
-  writer.flush();
-  file.sync();
+  const std::string aside = partial_of(request_->path);
+  if (layout_->files.size() > 1) {
+    files_.write_new(join(aside, kSplitIndexName),
+                     make_split_index(layout_->weight_map(), layout_->data_bytes));
+  }
+  files_.write_new(join(aside, kConfigName), config);
+  files_.sync_directory(aside);
+}
+
+void Save::publish() {
+  writer_.reset();  // closes the files
+  files_.rename(partial_of(request_->path), request_->path);
+  is_written_aside_ = false;
+  files_.sync_directory(checkpoint::parent_of(request_->path));
 }
 
 void Save::clean() noexcept {
+  writer_.reset();
   if (!std::exchange(is_written_aside_, false)) {
     return;
   }
