@@ -27,9 +27,10 @@ inline constexpr std::array<float, 256> kE4m3Values = [] {
     for (unsigned e = 1; e < exponent; ++e) {
       value *= 2;
     }
-    values[code] = is_e4m3_nan(static_cast<uint8_t>(code)) ? std::numeric_limits<float>::quiet_NaN()
-                   : (code & 0x80U) != 0                   ? -value
-                                                           : value;
+    if (is_e4m3_nan(static_cast<uint8_t>(code))) {
+      value = std::numeric_limits<float>::quiet_NaN();
+    }
+    values[code] = (code & 0x80U) != 0 ? -value : value;
   }
   return values;
 }();

@@ -250,7 +250,8 @@ const ciuic_descriptor* load_plugin(const std::string& name) {
 
 }  // namespace
 
-Rank::Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPlan* faults)
+Rank::Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPlan* faults,
+           const OptionValues& values)
     : services_(std::make_unique<Services>(group, rank, faults)),
       rank_(rank),
       world_(group.size()),
@@ -260,6 +261,13 @@ Rank::Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPla
   std::vector<ciuic_option> options;
   for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(descriptor_->options)) {
     options.push_back({sizeof(ciuic_option), 0, spec.type, 0, to_str(spec.key), spec.def});
+    if (const auto given = values.find(spec.key); given != values.end()) {
+      if (const auto* text = std::get_if<std::string>(&given->second)) {
+        options.back().value.s = to_str(*text);
+      } else {
+        options.back().value.i = std::get<int64_t>(given->second);
+      }
+    }
   }
   ciuic_create_args args{};
   args.struct_size = sizeof(args);
@@ -400,10 +408,11 @@ State Rank::Open::read() const {
 
 // ---- cluster ----
 
-Cluster::Cluster(const std::string& plugin, int32_t world, FaultPlan* faults)
+Cluster::Cluster(const std::string& plugin, int32_t world, FaultPlan* faults,
+                 const OptionValues& options)
     : group_(std::make_unique<ThreadGroup>(world)) {
   for (int32_t r = 0; r < world; ++r) {
-    ranks_.push_back(std::make_unique<Rank>(plugin, *group_, r, faults));
+    ranks_.push_back(std::make_unique<Rank>(plugin, *group_, r, faults, options));
   }
 }
 Cluster::~Cluster() = default;

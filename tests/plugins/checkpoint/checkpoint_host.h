@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -44,10 +45,14 @@ using State = std::map<std::string, Value>;
 
 class ThreadGroup;
 
+/// Options of a plugin that are not the default.
+using OptionValues = std::map<std::string, std::variant<int64_t, std::string>>;
+
 /// A plugin instance on one rank.
 class Rank final {
  public:
-  Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPlan* faults);
+  Rank(const std::string& plugin, ThreadGroup& group, int32_t rank, FaultPlan* faults,
+       const OptionValues& options);
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -110,7 +115,8 @@ class Rank final {
 /// `world` ranks, each a thread while something runs.
 class Cluster final {
  public:
-  explicit Cluster(const std::string& plugin, int32_t world = 1, FaultPlan* faults = nullptr);
+  explicit Cluster(const std::string& plugin, int32_t world = 1, FaultPlan* faults = nullptr,
+                   const OptionValues& options = {});
   ~Cluster();
 
   /// Runs `body` on all ranks; what each threw, or nothing.
