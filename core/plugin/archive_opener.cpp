@@ -8,10 +8,11 @@
 
 namespace ciuic::core {
 
-std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(const FoundPlugin& found) const {
+std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(const FoundPlugin& found,
+                                                        const Node* given) const {
   std::vector<Problem> problems;
   const PluginOptions options =
-      PluginOptions::from(nullptr, found.descriptor->options,
+      PluginOptions::from(given, found.descriptor->options,
                           std::string("checkpoint.") + found.descriptor->name, {}, problems);
   if (!problems.empty()) {
     throw Failure(ExitCode::Usage, format(problems));
@@ -20,8 +21,9 @@ std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(const FoundPlugin& found
       found, std::make_unique<HostContext>(found.descriptor->name, log_), options, Placement{});
 }
 
-std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(std::string_view name) const {
-  return create(catalog_.find(CIUIC_KIND_CHECKPOINT, name));
+std::unique_ptr<CheckpointPlugin> ArchiveOpener::create(std::string_view name,
+                                                        const Node& options) const {
+  return create(catalog_.find(CIUIC_KIND_CHECKPOINT, name), &options);
 }
 
 OpenArchive ArchiveOpener::open(const std::string& uri) const {
@@ -32,7 +34,7 @@ OpenArchive ArchiveOpener::open(const std::string& uri) const {
   }
   std::string asked;
   for (const FoundPlugin& found : catalog_.all_of(CIUIC_KIND_CHECKPOINT)) {
-    std::unique_ptr<CheckpointPlugin> plugin = create(found);
+    std::unique_ptr<CheckpointPlugin> plugin = create(found, nullptr);
     if (std::optional<Archive> archive = plugin->open(uri)) {
       return {std::move(plugin), std::move(*archive)};
     }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/config/node.h"
 #include "core/plugin/checkpoint.h"
 
 namespace ciuic::core {
@@ -33,11 +34,16 @@ class ArchiveOpener {
   /// Throws Failure (Storage) when nothing is there, when it is damaged, or when no plugin knows
   /// it.
   [[nodiscard]] OpenArchive open(const std::string& uri) const;
-  /// A plugin by name, with default options, as one rank.
-  [[nodiscard]] std::unique_ptr<CheckpointPlugin> create(const FoundPlugin& found) const;
-  [[nodiscard]] std::unique_ptr<CheckpointPlugin> create(std::string_view name) const;
+  /// A plugin by name, as one rank. `options` is a table of those that are not the default.
+  /// Throws Failure (Usage) with all that do not fit.
+  [[nodiscard]] std::unique_ptr<CheckpointPlugin> create(std::string_view name,
+                                                         const Node& options = {
+                                                             Node::Table{}, {}, {}}) const;
 
  private:
+  [[nodiscard]] std::unique_ptr<CheckpointPlugin> create(const FoundPlugin& found,
+                                                         const Node* options) const;
+
   const Catalog& catalog_;
   Log& log_;
 };

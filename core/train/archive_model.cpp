@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/log/failure.h"
+#include "core/train/hf_names.h"
 
 namespace ciuic::core {
 namespace {
@@ -18,17 +19,26 @@ bool is_bookkeeping(std::string_view field) {
 
 }  // namespace
 
-ModelConfig model_of(const Archive& archive) {
+ModelConfig model_of(const Archive& archive) { return read_model(archive).config; }
+
+ArchivedModel read_model(const Archive& archive) {
   const std::optional<std::string> text = archive.get_blob("config.json");
   if (!text) {
     throw Failure(ExitCode::Storage, "it has no config.json, so it is no model", "",
                   {{"file", archive.uri()}});
   }
+  ArchivedModel model;
   try {
-    return from_json(nlohmann::json::parse(*text), "config.json");
+    model.config = from_json(nlohmann::json::parse(*text), "config.json");
   } catch (const std::exception& e) {
     throw Failure(ExitCode::Storage, e.what(), "", {{"file", archive.uri()}});
   }
+  if (model.config.num_nextn_predict_layers > 0) {
+    if (auto note = drop_absent_mtp(model.config, archive.list())) {
+      model.notes.push_back(std::move(*note));
+    }
+  }
+  return model;
 }
 
 void check_same_model(const Archive& archive, const ModelConfig& expected) {

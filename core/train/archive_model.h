@@ -8,7 +8,15 @@
 
 namespace ciuic::core {
 
-/// The archive's config.json. Throws Failure (Storage) when there is none or it cannot be read.
+struct ArchivedModel {
+  /// config.json, less multi-token-prediction layers that the archive does not hold.
+  ModelConfig config;
+  std::vector<std::string> notes;  // a line each, for a person
+};
+
+/// Throws Failure (Storage) when there is no config.json or it cannot be read.
+ArchivedModel read_model(const Archive& archive);
+/// As read_model, the configuration alone.
 ModelConfig model_of(const Archive& archive);
 
 /// Throws Failure (Storage) that lists the fields in which the archive's model differs.

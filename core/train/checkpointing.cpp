@@ -34,6 +34,18 @@ std::string with_epoch(std::string tag, uint64_t epoch, uint64_t step) {
   return tag;
 }
 
+/// Runs `body` on all ranks; where it failed on one, all throw. Collective.
+template <typename Body>
+void agree_on(const Session& session, const char* what, Body&& body) {
+  std::optional<Failure> mine;
+  try {
+    body();
+  } catch (const std::exception& e) {
+    mine = to_failure(e);
+  }
+  agree(session.control(), mine ? &*mine : nullptr, what);
+}
+
 std::string state_key(const ciuic_param& parameter) {
   const bool own_master = !same(parameter.master, parameter.value);
   return (own_master ? "master/" : "value/") + std::string(to_view(parameter.name));
@@ -134,19 +146,10 @@ void Checkpointing::save(const TrainState& state, uint64_t epoch) {
   const std::string train_json = state.to_json();
 
   std::optional<Archive> archive;
-  const auto together = [&](const char* what, auto&& body) {
-    std::optional<Failure> mine;
-    try {
-      body();
-    } catch (const std::exception& e) {
-      mine = to_failure(e);
-    }
-    agree(session_.control(), mine ? &*mine : nullptr, what);
-  };
-  together("opening the checkpoint", [&] {
+  agree_on(session_, "opening the checkpoint", [&] {
     archive.emplace(session_.checkpoint().begin(uri, state.step, entries(train_json, config_json)));
   });
-  together("writing the checkpoint", [&] { put_all(*archive, train_json, config_json); });
+  agree_on(session_, "writing the checkpoint", [&] { put_all(*archive, train_json, config_json); });
   archive->commit();  // agrees on its own
   archive.reset();
   if (session_.is_first()) {
@@ -225,6 +228,14 @@ TrainState load_training_state(Session& session, const std::optional<std::string
     check_same_model(*archive, session.plan().model);
   }
   check_tensors(source, session.plan().model, archive->uri());
+  if (!checkpoint) {
+    // One rank looks: what it reads is as large as the embedding and the head, more than once.
+    agree_on(session, "comparing tensors that the folder repeats", [&] {
+      if (session.is_first()) {
+        check_copies(source, session.plan().model, archive->uri());
+      }
+    });
+  }
   load_state(session.sharding().instance(), source);
   load_expert_biases(source, session.model().expert_biases());
   if (!checkpoint) {

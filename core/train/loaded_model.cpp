@@ -24,7 +24,9 @@ LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, c
     : source_(resolve_model_path(path)) {
   const c10::InferenceMode no_autograd;
   const OpenArchive archive = opener.open(source_);
-  const ModelConfig config = model_of(*archive);
+  ArchivedModel found = read_model(*archive);
+  notes_ = std::move(found.notes);
+  const ModelConfig& config = found.config;
   if (const std::vector<std::string> all = problems(config); !all.empty()) {
     Failure failure(ExitCode::Usage, all.front(), "", {{"file", source_ + "/config.json"}});
     for (size_t i = 1; i < all.size(); ++i) {
@@ -34,6 +36,7 @@ LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, c
   }
   const ArchiveSource source(*archive);
   check_tensors(source, config, source_);
+  check_copies(source, config, source_);
   model_ = std::make_unique<Model>(config, types.activation, at::Device(at::kCPU));
   load_expert_biases(source, model_->expert_biases());
   for (int64_t unit = 0; unit < model_->num_units(); ++unit) {

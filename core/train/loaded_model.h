@@ -28,6 +28,8 @@ class LoadedModel {
 
   [[nodiscard]] const ModelConfig& config() const { return model_->config(); }
   [[nodiscard]] const std::string& source() const { return source_; }
+  /// What a person should know about the folder, a line each.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
   /// tokens int64 [B, T] -> logits [B, T, V], or of the last position only [B, 1, V]. Nothing is
   /// kept.
@@ -52,6 +54,7 @@ class LoadedModel {
   at::Tensor hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes);
 
   std::string source_;
+  std::vector<std::string> notes_;
   std::unique_ptr<Model> model_;
   std::vector<std::vector<Bound>> units_;
 };

@@ -15,8 +15,9 @@ namespace {
 
 /// The model that [model] asks for: a preset or a folder's config.json, with overrides. False when
 /// there were problems, which are appended. Throws Failure (Storage) when the folder cannot be read.
-bool resolve_model(const RunConfig& config, const Catalog& catalog, Log& log,
-                   std::vector<Problem>& problems, ModelConfig& model) {
+bool resolve_model(RunPlan& plan, Log& log, std::vector<Problem>& problems) {
+  const RunConfig& config = plan.config;
+  ModelConfig& model = plan.model;
   const size_t before = problems.size();
   if (!config.model.preset.empty()) {
     try {
@@ -25,7 +26,11 @@ bool resolve_model(const RunConfig& config, const Catalog& catalog, Log& log,
       problems.push_back(problem_at(config.where("model.preset"), e.what()));
     }
   } else if (!config.model.from.empty()) {
-    model = model_of(*ArchiveOpener(catalog, log).open(config.model.from));
+    ArchivedModel found = read_model(*ArchiveOpener(plan.catalog, log).open(config.model.from));
+    for (const std::string& note : found.notes) {
+      plan.notes.push_back(config.model.from + ": " + note);
+    }
+    model = std::move(found.config);
   }
   for (const Entry& entry : config.model.overrides) {
     if (const auto problem = model.set(entry.key, model_value(entry.node))) {
@@ -296,7 +301,7 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
   const int world = request.world > 0 ? request.world : static_cast<int>(plan.config.run.ranks);
   try {
     plan.catalog = catalog_of(plan.config.plugins);
-    if (resolve_model(plan.config, plan.catalog, log, problems, plan.model)) {
+    if (resolve_model(plan, log, problems)) {
       check_model(plan, problems);
     }
     plan.parts.model_fields = model_entries(plan.model);

@@ -36,6 +36,7 @@ struct RunPlan {
   std::map<std::string, ChosenPlugin> candidates;  // of shadows, by "<kind>.<plugin>"
   ResolvedParts parts;
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  // of the folder that the model comes from
 
   [[nodiscard]] const ChosenPlugin& plugin(uint32_t kind) const { return plugins.at(kind); }
   /// How long one collective may take: the communicator's own deadline.

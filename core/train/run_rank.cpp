@@ -163,6 +163,9 @@ Beginning agree_on_beginning(const RankOptions& options, const RunPlan& plan,
     for (const std::string& warning : plan.warnings) {
       log.warn(warning);
     }
+    for (const std::string& note : plan.notes) {
+      log.info(note);
+    }
     for (const std::string& path : sweep_unfinished(folder)) {
       log.info("removed an unfinished checkpoint: " + path);
     }

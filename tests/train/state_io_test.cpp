@@ -4,6 +4,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct StateIoTest : ::testing::Test {
   void save(const std::vector<std::pair<std::string, at::Tensor>>& tensors,
@@ -105,6 +108,110 @@ TEST_F(StateIoTest, AllTensorsThatDoNotFitAreListed) {
                 AllOf(HasSubstr("model.embed_tokens.weight: got [2, 2], expected [259, 128]"),
                       HasSubstr("belongs to no parameter: surplus"),
                       HasSubstr("missing: model.norm.weight")));
+  }
+}
+
+/// A file with every tensor of `config`.
+std::vector<std::pair<std::string, at::Tensor>> all_tensors(const ModelConfig& config) {
+  std::vector<std::pair<std::string, at::Tensor>> all;
+  for (const ParameterSpec& spec : parameter_specs(config)) {
+    all.emplace_back("value/" + spec.name, at::ones(spec.shape));
+  }
+  for (const BufferSpec& buffer : buffer_specs(config)) {
+    all.emplace_back("value/" + buffer.name, at::zeros(buffer.shape));
+  }
+  return all;
+}
+
+std::string mtp_name(const ModelConfig& config, const std::string& rest) {
+  return "model.layers." + std::to_string(config.num_hidden_layers) + "." + rest;
+}
+
+TEST_F(StateIoTest, DerivedBuffersOfOldExportsAreNoTensorsTooMany) {
+  auto tensors = all_tensors(tiny);
+  tensors.emplace_back("value/model.layers.0.self_attn.rotary_emb.inv_freq", at::ones({4}));
+  save(tensors, tiny.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  EXPECT_NO_THROW(check_tensors(ArchiveSource(*archive), tiny, uri));
+}
+
+TEST_F(StateIoTest, MtpLayersOfTheFolderMayStayUnused) {
+  ModelConfig with = tiny;
+  with.num_nextn_predict_layers = 1;
+  auto tensors = all_tensors(tiny);
+  tensors.emplace_back("value/" + mtp_name(tiny, "enorm.weight"), at::ones({tiny.hidden_size}));
+  save(tensors, with.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  const ArchiveSource source(*archive);
+  EXPECT_EQ(model_of(*archive).num_nextn_predict_layers, 1);
+  EXPECT_NO_THROW(check_tensors(source, tiny, uri));
+}
+
+TEST_F(StateIoTest, MtpLayersThatOnlyTheConfigurationHasAreDroppedWithANote) {
+  ModelConfig with = tiny;
+  with.num_nextn_predict_layers = 1;
+  save(all_tensors(tiny), with.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  const ArchivedModel found = read_model(*archive);
+  EXPECT_EQ(found.config.num_nextn_predict_layers, 0);
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_THAT(found.notes[0], HasSubstr("num_nextn_predict_layers = 1"));
+}
+
+TEST_F(StateIoTest, CopiesAreComparedWithTheirParameters) {
+  ModelConfig with = tiny;
+  with.num_nextn_predict_layers = 1;
+  auto tensors = all_tensors(tiny);
+  const std::vector<int64_t> shape{tiny.vocab_size, tiny.hidden_size};
+  const std::string embedding = mtp_name(tiny, "embed_tokens.weight");
+  const std::string head = mtp_name(tiny, "shared_head.head.weight");
+  tensors.emplace_back("value/" + embedding, at::ones(shape).to(at::kBFloat16));
+  at::Tensor other = at::ones(shape);
+  other.view({-1})[shape[0] * shape[1] - 1] = 2;
+  tensors.emplace_back("value/" + head, other);
+  save(tensors, with.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  try {
+    check_copies(ArchiveSource(*archive), with, uri);
+    FAIL() << "accepted";
+  } catch (const Failure& f) {
+    EXPECT_EQ(f.code(), ExitCode::Storage);
+    EXPECT_THAT(format(f), AllOf(HasSubstr(head + ": differs from lm_head.weight"),
+                                 Not(HasSubstr(embedding))));
+  }
+}
+
+TEST_F(StateIoTest, CorrectionBiasesAreAllThereOrNone) {
+  auto tensors = all_tensors(tiny);
+  const std::string last = tensors.back().first;
+  const auto check = [&] {
+    save(tensors, tiny.to_json().dump());
+    const OpenArchive archive = opener.open(uri);
+    check_tensors(ArchiveSource(*archive), tiny, uri);
+  };
+  tensors.pop_back();
+  try {
+    check();
+    FAIL() << "accepted";
+  } catch (const Failure& f) {
+    EXPECT_THAT(format(f), HasSubstr("missing: " + last.substr(6)));
+  }
+  std::erase_if(tensors, [](const auto& t) {
+    return t.first.find("e_score_correction_bias") != std::string::npos;
+  });
+  EXPECT_NO_THROW(check());
+}
+
+TEST_F(StateIoTest, IntegersAreNoWeights) {
+  auto tensors = all_tensors(tiny);
+  tensors[0].second = tensors[0].second.to(at::kInt);
+  save(tensors, tiny.to_json().dump());
+  const OpenArchive archive = opener.open(uri);
+  try {
+    check_tensors(ArchiveSource(*archive), tiny, uri);
+    FAIL() << "accepted";
+  } catch (const Failure& f) {
+    EXPECT_THAT(format(f), HasSubstr("expected a floating-point type"));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/config/quantity.h"
 #include "core/plugin/archive_opener.h"
+#include "core/train/export_model.h"
 #include "core/train/run_folder.h"
 #include "tools/ciuic/commands.h"
 #include "tools/ciuic/worker_process.h"
@@ -93,67 +94,43 @@ int verify(const core::ArchiveOpener& opener, const std::string& path) {
   return 0;
 }
 
-void copy_tensor(const core::Archive& from, const core::Archive& to,
-                 const core::ArchiveEntry& entry, const std::string& key) {
-  std::vector<char> bytes(entry.bytes);
-  const Tensor tensor(bytes.data(), entry.dtype, entry.shape);
-  const Place place(entry.shape);
-  if (!from.get(entry.key, place.c(), tensor.c())) {
-    throw Failure(ExitCode::Storage, entry.key + " cannot be read", "", {{"file", from.uri()}});
+/// The options of the plugin that writes, from the command line.
+core::Node plugin_options(const po::variables_map& values) {
+  core::Node options{core::Node::Table{}, {}, {}};
+  if (values.count("dtype") != 0) {
+    const std::string dtype = get(values, "dtype");
+    options.set("dtype", core::Node{dtype == "fp8" ? "fp8_block" : dtype, {}, {}});
   }
-  to.put(key, place.c(), tensor.c());
-}
-
-/// The values of a checkpoint (its masters, where it has both) and its config.json, in another
-/// format.
-int convert(const core::ArchiveOpener& opener, const std::string& source, const std::string& target,
-            const std::string& format) {
-  const core::OpenArchive from = opener.open(core::resolve_model_path(source));
-  const auto plugin = opener.create(format);
-  std::vector<core::ArchiveEntry> chosen;
-  std::vector<std::string> keys;
-  for (const core::ArchiveEntry& e : from->list()) {
-    const bool is_value = e.key.starts_with("value/");
-    const bool is_master = e.key.starts_with("master/");
-    if ((is_value || is_master) && !e.is_blob) {
-      keys.push_back(is_master ? "value/" + e.key.substr(7) : e.key);
-      chosen.push_back(e);
-    }
+  if (values.count("max-file-size") != 0) {
+    options.set("max_file_size", core::Node{get(values, "max-file-size"), {}, {}});
   }
-  std::vector<core::ArchiveEntry> written = chosen;
-  for (size_t i = 0; i < written.size(); ++i) {
-    written[i].key = keys[i];
-  }
-  const std::optional<std::string> config = from->get_blob("config.json");
-  if (config) {
-    written.push_back({"config.json", true, {}, {}, config->size()});
-  }
-  const core::Archive to = plugin->begin(target, 0, written);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    copy_tensor(*from, to, chosen[i], keys[i]);
-  }
-  if (config) {
-    to.put_blob("config.json", *config);
-  }
-  to.commit();
-  std::printf("%s: %zu tensors\n", target.c_str(), chosen.size());
-  return 0;
+  return options;
 }
 
 }  // namespace
 
 int checkpoint(const Arguments& arguments) {
-  CommandLine line("checkpoint",
-                   "ciuic checkpoint list PATH\n       ciuic checkpoint verify PATH\n"
-                   "       ciuic checkpoint convert PATH TARGET --to safetensors",
-                   "list     shows the checkpoints of a run's folder, or what one holds\n"
-                   "verify   reads every byte and compares checksums\n"
-                   "convert  exports the weights, for example as a Hugging Face folder",
-                   "  ciuic checkpoint list runs/quickstart\n"
-                   "  ciuic checkpoint verify runs/quickstart/checkpoints/step-00000100\n"
-                   "  ciuic checkpoint convert runs/quickstart exported --to safetensors\n");
+  CommandLine line(
+      "checkpoint",
+      "ciuic checkpoint list PATH\n       ciuic checkpoint verify PATH\n"
+      "       ciuic checkpoint convert PATH TARGET --to safetensors\n"
+      "               [--dtype bf16|fp32|fp8] [--max-file-size SIZE]",
+      "list     shows the checkpoints of a run's folder, or what one holds\n"
+      "verify   reads every byte and compares checksums\n"
+      "convert  exports the weights of a run's folder (its latest checkpoint), a\n"
+      "         checkpoint or a Hugging Face folder: as they are stored, or as --dtype\n"
+      "         says. fp8 is DeepSeek's: e4m3fn with a scale per 128 x 128 block",
+      "  ciuic checkpoint list runs/quickstart\n"
+      "  ciuic checkpoint verify runs/quickstart/checkpoints/step-00000100\n"
+      "  ciuic checkpoint convert runs/quickstart exported --to safetensors\n"
+      "  ciuic checkpoint convert runs/quickstart exported --to safetensors --dtype "
+      "bf16\n");
   line.options().add_options()("to", po::value<std::string>()->value_name("FORMAT"),
                                "The checkpoint plugin that writes TARGET")(
+      "dtype", po::value<std::string>()->value_name("TYPE"),
+      "Element type to write: bf16, fp32 or fp8; default as stored (the plugin's option dtype)")(
+      "max-file-size", po::value<std::string>()->value_name("SIZE"),
+      "Most data in one file, such as 5GB (the plugin's option max_file_size)")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
   add_log_options(line);
@@ -176,11 +153,19 @@ int checkpoint(const Arguments& arguments) {
   if (path.empty()) {
     throw line.usage_failure("no PATH is given");
   }
+  if (action != "convert" &&
+      values->count("to") + values->count("dtype") + values->count("max-file-size") != 0) {
+    throw line.usage_failure("--to, --dtype and --max-file-size belong to convert");
+  }
   if (action == "convert") {
     if (get(*values, "target").empty() || values->count("to") == 0) {
       throw line.usage_failure("convert wants TARGET and --to FORMAT");
     }
-    return convert(opener, path, get(*values, "target"), get(*values, "to"));
+    const std::string target = get(*values, "target");
+    const core::OpenArchive from = opener.open(core::resolve_model_path(path));
+    const auto plugin = opener.create(get(*values, "to"), plugin_options(*values));
+    std::printf("%s: %zu tensors\n", target.c_str(), core::export_model(*from, *plugin, target));
+    return 0;
   }
   if (!get(*values, "target").empty() || values->count("to") != 0) {
     throw line.usage_failure(action + " wants one PATH, and no --to");

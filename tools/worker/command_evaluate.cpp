@@ -226,6 +226,9 @@ int evaluate(const Arguments& arguments) {
   const core::ArchiveOpener opener(catalog, log);
   const auto types = plan ? types_of(*plan, log) : core::LoadedModel::Types{};
   core::LoadedModel model(get(*values, "model"), opener, types, !outputs.gradients.empty());
+  for (const std::string& note : model.notes()) {
+    log.info(model.source() + ": " + note);
+  }
 
   core::LoadedModel::Loss loss;
   if (tokens_file.empty()) {

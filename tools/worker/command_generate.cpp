@@ -130,6 +130,9 @@ int generate(const Arguments& arguments) {
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   core::LoadedModel model(get(*values, "model"), core::ArchiveOpener(catalog, log), {}, false);
+  for (const std::string& note : model.notes()) {
+    log.info(model.source() + ": " + note);
+  }
   write_text(model, request);
   return 0;
 }

@@ -30,7 +30,7 @@ class Safetensors final : public Checkpoint {
                   "Element type of a model folder's floating-point tensors: as they are put, fp32, "
                   "bf16, or FP8 (e4m3fn) with a scale per 128 x 128 block"),
       option_size(
-          "max_file_size", 5'000'000'000, 1 << 20, int64_t{1} << 50,
+          "max_file_size", 5'000'000'000, 4096, int64_t{1} << 50,
           "Data in one file of a model folder; more becomes model-00001-of-0000N.safetensors "
           "and an index"),
       option_duration("timeout", 1'800'000'000'000, 1'000'000'000, 86'400'000'000'000,
