@@ -210,7 +210,9 @@ def test_plugin_inspect_by_file_and_what_is_not_there(work):
     file = CIUIC.parent.parent / "plugins/libadamw.so"
     result = work.run("plugin", "inspect", file)
     assert result.code == 0 and "beta1 = 0.9" in result.out and "[optimizer.adamw]" in result.out
-    assert_fault(work.run("plugin", "inspect", "nosuch"), 3, "nosuch")
+    assert_fault(work.run("plugin", "inspect", "nosuch"), 3, "nosuch", remedy="see ciuic plugin list")
+    assert_fault(work.run("plugin", "inspect", "adamv"), 3, "did you mean adamw?")
+    assert_fault(work.run("plugin", "schema", "glo"), 3, "did you mean gloo?")
     assert_fault(work.run("plugin", "inspect", "./nosuch.so"), 3, "nosuch.so")
 
 

@@ -60,7 +60,7 @@ core::FoundPlugin find_plugin(const core::Catalog& catalog, const core::RecordHe
   throw Failure(
       ExitCode::Plugin,
       "the log is of a " + std::string(core::kind_name(header.kind)) + ", and the file has none",
-      "", {{"file", file}});
+      "give a plugin of that kind with --plugin", {{"file", file}});
 }
 
 core::PluginOptions options_of(const core::RecordHeader& header, const core::FoundPlugin& found) {
@@ -178,8 +178,8 @@ int replay(const Arguments& arguments) {
   try {
     const core::RecordHeader header = core::read_record_header(log.records.front().value);
     if (const std::string refusal = core::replay_refusal(header); !refusal.empty()) {
-      throw Failure(ExitCode::Usage, "this log cannot be run again: " + refusal, "",
-                    {{"file", path}});
+      throw Failure(ExitCode::Usage, "this log cannot be run again: " + refusal,
+                    "docs/decorators.md says which can", {{"file", path}});
     }
     core::Log messages({0, 1, core::LogLevel::Warn, "", has_color(2)});
     const core::Catalog catalog = catalog_of(*values, line);
@@ -194,8 +194,8 @@ int replay(const Arguments& arguments) {
     return report(log, header, found, core::replay(log, header, instance));
   } catch (const core::LogMismatch& e) {
     throw Failure(ExitCode::Storage,
-                  std::string("the call log does not fit this host: ") + e.what(), "",
-                  {{"file", path}});
+                  std::string("the call log does not fit this host: ") + e.what(),
+                  "replay it with the ciuic that wrote it", {{"file", path}});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/config/nearest.h"
 #include "core/config/quantity.h"
 #include "core/plugin/loading_pipeline.h"
 
@@ -56,8 +57,13 @@ std::vector<std::shared_ptr<const core::LibraryFile>> files_named(const core::Ca
     return {look(what)};
   }
   std::vector<std::shared_ptr<const core::LibraryFile>> found;
+  std::vector<std::shared_ptr<const core::LibraryFile>> all;  // they own the names below
+  std::vector<std::string_view> names;
   for (const std::string& path : catalog.files()) {
-    const auto file = catalog.examine(path);
+    const auto file = all.emplace_back(catalog.examine(path));
+    for (size_t i = 0; file->note && i < file->note->plugins.size(); ++i) {
+      names.emplace_back(file->note->plugins[i].name);
+    }
     const bool offers =
         file->note && std::any_of(file->note->plugins.begin(), file->note->plugins.end(),
                                   [&](const core::NoteRecord& r) { return r.name == what; });
@@ -67,7 +73,9 @@ std::vector<std::shared_ptr<const core::LibraryFile>> files_named(const core::Ca
     }
   }
   if (found.empty()) {
-    throw Failure(ExitCode::Plugin, "no plugin is named \"" + what + "\"", "see ciuic plugin list");
+    throw Failure(ExitCode::Plugin,
+                  "no plugin is named \"" + what + "\"" + core::suggestion(what, names),
+                  "see ciuic plugin list; a file is named with a slash or .so");
   }
   return found;
 }

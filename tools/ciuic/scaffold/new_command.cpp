@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic plugin new KIND NAME [--c] [--to FOLDER].
+#include <cerrno>  // program_invocation_name
 #include <filesystem>
 #include <iostream>
 
@@ -58,7 +59,7 @@ int plugin_new(const Arguments& arguments) {
             << "  cmake -S " << folder.string() << " -B " << (folder / "build").string()
             << " -DCMAKE_PREFIX_PATH=" << package_prefix() << "\n"
             << "  cmake --build " << (folder / "build").string() << "\n"
-            << "  ciuic plugin check "
+            << "  " << program_invocation_name << " plugin check "
             << (folder / "build" / ("lib" + request.name + ".so")).string() << "\n";
   return 0;
 }
