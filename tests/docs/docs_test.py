@@ -232,6 +232,13 @@ plugins = ["monitor"]
     assert seen == documented_fields()
 
 
+def test_the_kit_knows_the_features_that_are_listed():
+    source = (ROOT / "sdk/testing/conformance/static/descriptor_tests.cpp").read_text()
+    known = re.findall(r'"(\w+:\w+)"', source.split("kKnownFeatures{")[1].split("};")[0])
+    listed = re.findall(r"`(\w+:\w+)`", conformance_tables.features_table())
+    assert sorted(known) == sorted(listed)
+
+
 def test_conformance_tables_are_what_is_built():
     """python3 tests/docs/conformance_tables.py writes them."""
     page = conformance_tables.PAGE.read_text()

@@ -13,13 +13,22 @@ namespace {
 
 enum Exit { kPassed = 0, kFailed = 1, kUsage = 2, kNotAPlugin = 3, kNotWritten = 6 };
 
+constexpr int kHighestLevel = 4;
+
 void require_known_tests(const Arguments& arguments) {
   for (const std::string& id : arguments.tests) {
     Arguments one;
     one.tests = {id};
-    if (chosen_tests(one, 0).empty()) {
-      throw UsageError("--test: there is no test " + id + "; --list shows all");
+    one.level = arguments.level;
+    if (!chosen_tests(one, 0).empty()) {
+      continue;
     }
+    one.level = kHighestLevel;
+    throw UsageError(chosen_tests(one, 0).empty()
+                         ? "--test: there is no test " + id + "; --list shows all"
+                         : "--test: " + id + " fits tests above level " +
+                               std::to_string(arguments.level) + " only; give --level " +
+                               std::to_string(chosen_tests(one, 0).front()->level));
   }
   if (!arguments.expect_failure.empty() && chosen_tests(arguments, 0).empty()) {
     throw UsageError("--expect-failure: there is no test " + arguments.expect_failure);
@@ -60,17 +69,13 @@ int expected_failure(const Run& run) {
 }
 
 int list(const Arguments& arguments) {
-  Arguments all = arguments;
-  if (all.tests.empty()) {
-    all.level = 4;
-  }
   if (arguments.path.empty()) {
-    print_tests(chosen_tests(all, 0), arguments.format);
+    print_tests(chosen_tests(arguments, 0), arguments.format);
     return kPassed;
   }
   std::vector<const TestCase*> tests;
   for (const PluginInfo& plugin : look_at(arguments).plugins) {
-    for (const TestCase* test : chosen_tests(all, plugin.kind)) {
+    for (const TestCase* test : chosen_tests(arguments, plugin.kind)) {
       if (std::find(tests.begin(), tests.end(), test) == tests.end()) {
         tests.push_back(test);
       }
@@ -141,6 +146,9 @@ int run(int argc, const char* const* argv) {
     arguments = parse_arguments(argc, argv);
     if (!arguments.path.empty()) {  // dlopen searches elsewhere for a name without a slash
       arguments.path = std::filesystem::absolute(arguments.path).string();
+    }
+    if (arguments.list) {  // of all levels
+      arguments.level = kHighestLevel;
     }
     return run(arguments);
   } catch (const UsageError& e) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ class TextReport final : public Report {
     std::printf("%s%s%s: %zu passed, %zu failed, %zu skipped in %.1f s\n",
                 failures > 0 ? red() : green(), failures > 0 ? "FAILED" : "ok", plain(),
                 run.count(Result::Passed), failures, run.count(Result::Skipped), run.seconds);
+    skipped(run);
   }
 
  private:
@@ -70,6 +72,30 @@ class TextReport final : public Report {
       indented("it wrote:\n" + o.output);
     }
     indented("repro: " + o.repro);
+  }
+  /// Green is no proof of what was not tried: says so where that is much, with the commonest reasons.
+  static void skipped(const Run& run) {
+    constexpr size_t kMuch = 4;  // a quarter
+    constexpr size_t kReasons = 3;
+    const size_t count = run.count(Result::Skipped);
+    if (count * kMuch < run.outcomes.size() || count == 0) {
+      return;
+    }
+    std::map<std::string, size_t> by_reason;
+    for (const Outcome& o : run.outcomes) {
+      if (o.result == Result::Skipped) {
+        ++by_reason[o.message.substr(0, o.message.find(':'))];
+      }
+    }
+    std::vector<std::pair<std::string, size_t>> reasons(by_reason.begin(), by_reason.end());
+    std::stable_sort(reasons.begin(), reasons.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::printf("not tried, as the plugin does not offer it: %zu of %zu tests", count,
+                run.outcomes.size());
+    for (size_t i = 0; i < std::min(kReasons, reasons.size()); ++i) {
+      std::printf("%s%s (%zu)", i == 0 ? "; " : ", ", reasons[i].first.c_str(), reasons[i].second);
+    }
+    std::printf("%s\n", reasons.size() > kReasons ? ", ..." : "");
   }
   static void indented(const std::string& text) {
     std::istringstream lines(text);

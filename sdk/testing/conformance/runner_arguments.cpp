@@ -175,7 +175,8 @@ Runs the conformance tests of ciuic on a plugin library, each in a process of it
   --level N             tests up to this level (default 3)
                           0 the file   1 loading   2 the contract of every kind
                           3 the kind's own contract   4 swap and soak
-  --test ID             only this test, of any level; may be given again; * matches anything
+  --test ID             only this test, of any level; may be given again; with * in it those of
+                        the levels up to --level that match
   --set KEY=VALUE       an option of the plugin, as in a config file: 64MiB, 30s, 2B, true
   --seed N              all random numbers come from it
   --patience X          multiply time limits by X (default 1; 5 under sanitizers)

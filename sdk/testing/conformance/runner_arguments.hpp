@@ -23,7 +23,7 @@ struct Arguments {
   std::string path;
   std::string plugin;              // empty: every plugin of the library
   int level = 3;                   // tests up to this one
-  std::vector<std::string> tests;  // ids or patterns with *; of any level
+  std::vector<std::string> tests;  // ids, of any level, or patterns with *
   std::vector<std::pair<std::string, std::string>> settings;
   uint64_t seed = 20260101;
   double patience = 1;

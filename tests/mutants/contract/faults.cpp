@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Faults that a plugin of any kind can have. Each class is the subject with one thing broken.
+#include <array>
 #include <cfenv>
 #include <chrono>
 #include <clocale>
@@ -378,6 +379,13 @@ class LooseVersion final : public Subject {
   using Subject::Subject;
 };
 
+class UnknownFeature final : public Subject {
+ public:
+  static constexpr const char* name = "unknown_feature";
+  static constexpr std::array<const char*, 3> features{"mine:own", "output:cvs", nullptr};
+  using Subject::Subject;
+};
+
 class UnknownFlag final : public Subject {
  public:
   static constexpr const char* name = "unknown_flag";
@@ -422,4 +430,5 @@ CIUIC_PLUGINS(Subject, LeakPerCall, LeakPerCreate, ThreadLeftBehind, FileLeftOpe
               SetsTheEnvironment, SeedsRandomNumbers, Prints, DefaultOutOfRange, OptionWithoutText,
               DividesByItsOption, ShortTextBuffer, ValidateAsksServices, LiveWithoutSetter,
               IgnoresFailedAllocation, AssumesAService, LeaksAfterFailure, StateDrifts,
-              AssertsOnDamagedState, LooseVersion, UnknownFlag, MissingFunction, WorksWhenQuiet)
+              AssertsOnDamagedState, LooseVersion, UnknownFeature, UnknownFlag, MissingFunction,
+              WorksWhenQuiet)

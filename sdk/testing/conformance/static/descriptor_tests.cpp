@@ -2,8 +2,11 @@
 //
 // Texts, numbers and the table of the descriptor.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "../vt_slots.hpp"
 #include "../well_formed.hpp"
@@ -14,6 +17,33 @@ namespace {
 
 constexpr uint32_t kKnownFlags = CIUIC_FLAG_RELOADABLE | CIUIC_FLAG_NEVER_UNLOAD |
                                  CIUIC_FLAG_DETERMINISTIC | CIUIC_FLAG_OWN_THREADS;
+
+/// The features of features.hpp with a colon. The words before it are the kit's: a feature that begins
+/// so and is not listed is a typing error.
+constexpr std::array<std::string_view, 21> kKnownFeatures{
+    "rule:adamw",          "rule:sgd",           "rule:lion",
+    "rounding:stochastic", "gradients:lossy",    "writer:rank0",
+    "checksums:none",      "events:all",         "output:csv",
+    "output:json",         "loss_scale:dynamic", "loss_scale:deepspeed",
+    "loss_scale:megatron", "loss_scale:static",  "loss_scale:power_of_two",
+    "cast:row_major",      "cast:saturates",     "scale:power_of_two",
+    "scale:delayed",       "drops:epoch",        "drops:long"};
+
+/// The kit's features of the same word, where `feature` is none of them: "rule:adamw, rule:sgd";
+/// empty: it is known, or a plugin's own.
+std::string features_instead_of(std::string_view feature) {
+  const std::string_view word = feature.substr(0, feature.find(':') + 1);
+  std::string out;
+  for (const std::string_view known : kKnownFeatures) {
+    if (known == feature) {
+      return "";
+    }
+    if (!word.empty() && known.substr(0, word.size()) == word) {
+      out += (out.empty() ? "" : ", ") + std::string(known);
+    }
+  }
+  return out;
+}
 
 void require_text(const char* text, const char* what, bool may_be_empty) {
   require(text != nullptr,
@@ -48,6 +78,10 @@ void texts_are_well_formed(const TestContext& t) {
     require_text(*f, "a feature (does the list end with NULL?)", false);
     require(std::strchr(*f, ',') == nullptr,
             std::string("the feature \"") + *f + "\" has a comma, which joins them in the note");
+    const std::string instead = features_instead_of(*f);
+    require(instead.empty(), std::string("the feature \"") + *f +
+                                 "\" is unknown, so nothing tests it: expected one of " + instead +
+                                 ", or a word of your own before the colon");
     require(features.insert(*f).second,
             std::string("the feature \"") + *f + "\" stands there twice");
   }
