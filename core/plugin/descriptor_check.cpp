@@ -170,8 +170,8 @@ std::string descriptor_problem(const ciuic_descriptor& d) {
       !problem.empty()) {
     return problem;
   }
-  if (d.name == nullptr || *d.name == '\0' || std::strlen(d.name) > 64) {
-    return "it has no name of 1 to 64 characters";
+  if (d.name == nullptr || *d.name == '\0' || std::strlen(d.name) > 63) {
+    return "it has no name of 1 to 63 characters";
   }
   for (const char* c = d.name; *c != '\0'; ++c) {
     if (std::strchr("abcdefghijklmnopqrstuvwxyz0123456789_-", *c) == nullptr) {
