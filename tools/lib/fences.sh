@@ -58,6 +58,7 @@ toml           .                            ^["<]toml([+][+]|plusplus)?(/|[.])  
 boost-dll      .                            ^["<]boost/dll                                   ^core/plugin/  Boost.DLL is fenced to one file of core/plugin
 boost-options  .                            ^["<]boost/program_options                       ^tools/  Boost.Program_options is fenced to tools
 sodium         .                            ^["<]sodium[.]h                                  ^core/plugin/sha256[.]cpp$  libsodium is fenced to core/plugin/sha256.cpp
+pcre2          .                            ^["<]pcre2                                        ^core/data/tokenizer/pattern[.]cpp$  PCRE2 is fenced to core/data/tokenizer/pattern.cpp
 spdlog         .                            ^["<]spdlog/                                     ^core/log/  spdlog is fenced to core/log
 END
 }
@@ -253,6 +254,8 @@ boost-options   core/config/c.cpp                 #include <boost/program_option
 none            tools/ciuic/a.cpp                 #include <boost/program_options.hpp>
 sodium          core/train/c.cpp                  #include <sodium.h>
 none            core/plugin/sha256.cpp            #include <sodium.h>
+pcre2           core/data/a.cpp                   #include <pcre2.h>
+none            core/data/tokenizer/pattern.cpp   #include <pcre2.h>
 spdlog          plugins/profiler/csv/a.cpp        #include <spdlog/spdlog.h>
 none            core/log/a.cpp                    #include <spdlog/spdlog.h>
 machine-path    cmake/a.cmake                     set(prefix "/wor''k/prefix")

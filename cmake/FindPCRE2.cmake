@@ -1,0 +1,21 @@
+# Debian's libpcre2-dev ships pkg-config files and no CMake package. Defines PCRE2::PCRE2, the 8-bit library.
+find_path(PCRE2_INCLUDE_DIR pcre2.h)
+find_library(PCRE2_LIBRARY pcre2-8)
+if(PCRE2_INCLUDE_DIR)
+  set(PCRE2_VERSION "")
+  foreach(_part MAJOR MINOR)
+    file(STRINGS "${PCRE2_INCLUDE_DIR}/pcre2.h" _v REGEX "^#define PCRE2_${_part}[ \t]")
+    string(REGEX MATCH "[0-9]+$" _v "${_v}")
+    string(APPEND PCRE2_VERSION ".${_v}")
+  endforeach()
+  string(SUBSTRING "${PCRE2_VERSION}" 1 -1 PCRE2_VERSION)
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(PCRE2 REQUIRED_VARS PCRE2_LIBRARY PCRE2_INCLUDE_DIR VERSION_VAR PCRE2_VERSION
+  REASON_FAILURE_MESSAGE "install libpcre2-dev")
+if(PCRE2_FOUND AND NOT TARGET PCRE2::PCRE2)
+  add_library(PCRE2::PCRE2 UNKNOWN IMPORTED)
+  set_target_properties(PCRE2::PCRE2 PROPERTIES
+    IMPORTED_LOCATION "${PCRE2_LIBRARY}" INTERFACE_INCLUDE_DIRECTORIES "${PCRE2_INCLUDE_DIR}")
+endif()
+mark_as_advanced(PCRE2_INCLUDE_DIR PCRE2_LIBRARY)
