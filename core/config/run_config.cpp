@@ -191,16 +191,21 @@ class Checker {
   }
 
   void check_data() {
-    if (!is_given("data.train")) {
-      missing("data", "data.train");
+    if (is_given("data.train") && is_given("data.sources")) {
+      problem_at_key("data.sources",
+                     "data.sources: data.train names the files already; keep one of them");
+    } else if (!is_given("data.train") && !is_given("data.sources")) {
+      missing("data", "data.train or data.sources");
+    } else if (!is_given("data.train")) {
+      // Their own keys are checked with them.
     } else if (const Node* train = root_.find("data")->find("train");
                train->list() != nullptr && train->list()->empty()) {
       problem(*train, "data.train: got [], expected at least one path or glob");
     }
-    if (config_.data.tokenizer != "bytes") {
-      problem_at_key("data.tokenizer", "data.tokenizer: got " +
-                                           toml_string(config_.data.tokenizer) +
-                                           "; only \"bytes\" is built yet");
+    if (config_.data.tokenizer.empty()) {
+      problem_at_key("data.tokenizer",
+                     "data.tokenizer: got \"\", expected \"bytes\" or the path of a "
+                     "tokenizer.json");
     }
   }
 
@@ -269,8 +274,9 @@ void prefer_overrides(Node& root) {
   struct Pair {
     std::string_view table, a, b;
   };
-  constexpr std::array<Pair, 3> kPairs{{{"run", "steps", "tokens"},
+  constexpr std::array<Pair, 4> kPairs{{{"run", "steps", "tokens"},
                                         {"model", "preset", "from"},
+                                        {"data", "train", "sources"},
                                         {"data", "validation", "validation_fraction"}}};
   const auto is_override = [](const Node* node) {
     return node != nullptr && node->where.is_override();

@@ -53,14 +53,25 @@ struct ModelSection {
   std::vector<Entry> overrides;
 };
 
+/// One of several sources that are blended.
+struct DataSource {
+  std::string name;
+  std::vector<std::string> files;
+  double weight = 1;
+  std::optional<double> repeat;  // passes at the most; nothing: without end
+};
+
 struct DataConfig {
   std::vector<std::string> train;
+  std::vector<DataSource> sources;  // instead of train
   std::vector<std::string> validation;
   double validation_fraction = 0.02;
   std::string tokenizer = "bytes";
   int64_t sequence_tokens = 256;
   std::string order = "shuffled";
+  std::string attention = "row";
 
+  [[nodiscard]] bool is_document_attention() const { return attention == "document"; }
   [[nodiscard]] bool is_shuffled() const { return order == "shuffled"; }
 };
 

@@ -99,8 +99,15 @@ constexpr std::array kKeys{
         0, 0, "", "\"hf/dir\""},
     // [data]
     Key{"data", "train", KeyType::Strings, at<&RunConfig::data, &DataConfig::train>,
-        "Text files, as paths and globs.", kMovesBits | kOptional | kAsked, 0, 0, "",
-        "[\"data/*.txt\"]"},
+        "Text, .jsonl, Megatron's .bin with .idx, llm.c's .bin, as paths and globs; this or "
+        "sources.",
+        kMovesBits | kOptional | kAsked, 0, 0, "", "[\"data/*.txt\"]"},
+    Key{"data", "sources", KeyType::Sources, at<&RunConfig::data, &DataConfig::sources>,
+        "Several sources, blended by weight; each { name, files, weight = 1, repeat } with at most "
+        "`repeat` passes; docs/data.md.",
+        kMovesBits | kOptional, 0, 0, "",
+        "[{ name = \"web\", files = [\"web/*.jsonl\"], weight = 0.8 }, { name = \"books\", "
+        "files = [\"books/*.txt\"], weight = 0.2, repeat = 4 }]"},
     Key{"data", "validation", KeyType::Strings, at<&RunConfig::data, &DataConfig::validation>,
         "Files of their own; empty: the last `validation_fraction` of the rows is held out.",
         kMovesBits},
@@ -108,12 +115,16 @@ constexpr std::array kKeys{
         at<&RunConfig::data, &DataConfig::validation_fraction>,
         "Of the rows, to the nearest whole and at least one; 0: none.", kMovesBits, 0, 1},
     Key{"data", "tokenizer", KeyType::String, at<&RunConfig::data, &DataConfig::tokenizer>,
-        "\"bytes\": a token is a byte. Files come later.", kMovesBits},
+        "\"bytes\": a token is a byte; or a Hugging Face tokenizer.json or a folder with one.",
+        kMovesBits},
     Key{"data", "sequence_tokens", KeyType::Count,
         at<&RunConfig::data, &DataConfig::sequence_tokens>, "Tokens of a row.", kMovesBits, 1,
         16'777'216},
     Key{"data", "order", KeyType::Choice, at<&RunConfig::data, &DataConfig::order>,
         "Of the rows, in each epoch.", kMovesBits, 0, 0, "shuffled | sequential"},
+    Key{"data", "attention", KeyType::Choice, at<&RunConfig::data, &DataConfig::attention>,
+        "row: a row is one sequence. document: attention and positions stay inside a document.",
+        kMovesBits, 0, 0, "row | document"},
     // [validation]
     Key{"validation", "every", KeyType::Interval,
         at<&RunConfig::validation, &ValidationSection::every>, "\"never\" turns it off.",
@@ -261,6 +272,9 @@ bool is_set(const Key& key, const RunConfig& config) {
   if (const auto* list = std::get_if<std::vector<std::string>*>(&slot)) {
     return !(*list)->empty();
   }
+  if (const auto* sources = std::get_if<std::vector<DataSource>*>(&slot)) {
+    return !(*sources)->empty();
+  }
   if (const auto* decorators = std::get_if<DecoratorList*>(&slot)) {
     return !(*decorators)->is_empty();
   }
@@ -295,6 +309,8 @@ std::string_view type_name(KeyType type) {
       return "number or phases";
     case KeyType::Decorators:
       return "list of decorators";
+    case KeyType::Sources:
+      return "list of sources";
   }
   return "";
 }

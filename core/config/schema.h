@@ -33,12 +33,13 @@ enum class KeyType {
   Duration,
   Interval,
   Schedule,
-  Decorators
+  Decorators,
+  Sources
 };
 
 using Slot = std::variant<bool*, int64_t*, std::optional<int64_t>*, double*, std::string*,
                           std::vector<std::string>*, std::chrono::nanoseconds*, Interval*,
-                          SchedulePhases*, DecoratorList*>;
+                          SchedulePhases*, DecoratorList*, std::vector<DataSource>*>;
 
 enum KeyFlag : uint32_t {
   kMovesBits = 1,  // a change moves a loss bit: said at resume

@@ -57,6 +57,9 @@ std::string expected(const Key& key) {
       return "a finite number" + in_range + ", or a list of phases";
     case KeyType::Decorators:
       return "a list of decorators, such as [{ with = \"record\" }]";
+    case KeyType::Sources:
+      return "a list of sources, such as [{ name = \"web\", files = [\"web/*.txt\"], weight = 0.8 "
+             "}]";
   }
   return "";
 }
@@ -276,6 +279,96 @@ std::string phases_text(const SchedulePhases& phases) {
   return "[" + text + "]";
 }
 
+/// One key of a source; what was expected where the value does not fit, else "".
+std::string_view assign_source_key(std::string_view name, const Node& node, DataSource& source) {
+  if (name == "name") {
+    const auto text = text_of(node);
+    source.name = text.value_or("");
+    return !source.name.empty() && is_plain_text(source.name) ? "" : "a name";
+  }
+  if (name == "files") {
+    const auto strings = strings_of(node);
+    source.files = strings.value_or(std::vector<std::string>());
+    return !source.files.empty() ? "" : "a list of paths and globs, at least one";
+  }
+  constexpr double kMost = 1e9;
+  const auto value = number_of(node);
+  const bool is_good = value && *value > 0 && *value <= kMost;
+  name == "weight" ? void(source.weight = value.value_or(1)) : void(source.repeat = value);
+  return is_good ? "" : "a finite number above 0";
+}
+
+std::optional<DataSource> source_of(const Node& node, const std::string& path, Problems& problems) {
+  constexpr std::array<std::string_view, 4> kNames{"name", "files", "weight", "repeat"};
+  const size_t before = problems.size();
+  if (node.table() == nullptr) {
+    problems.push_back(value_problem(path, node, "a source: { name, files, weight }"));
+    return std::nullopt;
+  }
+  DataSource source;
+  for (const Entry& entry : *node.table()) {
+    if (std::find(kNames.begin(), kNames.end(), entry.key) == kNames.end()) {
+      problems.push_back(problem_at(
+          entry.node.where, path + "." + entry.key + " is no key" + suggestion(entry.key, kNames)));
+      continue;
+    }
+    const std::string_view wanted = assign_source_key(entry.key, entry.node, source);
+    if (!wanted.empty()) {
+      problems.push_back(value_problem(path + "." + entry.key, entry.node, wanted));
+    }
+  }
+  for (std::string_view name : {"name", "files"}) {
+    if (node.find(name) == nullptr) {
+      problems.push_back(problem_at(node.where, path + "." + std::string(name) + " is missing"));
+    }
+  }
+  return problems.size() == before ? std::optional(source) : std::nullopt;
+}
+
+std::optional<std::vector<DataSource>> sources_of(const Key& key, const Node& node,
+                                                  Problems& problems) {
+  constexpr size_t kMost = 64;
+  if (node.list() == nullptr || node.list()->empty() || node.list()->size() > kMost) {
+    problems.push_back(value_problem(key.path(), node, expected(key)));
+    return std::nullopt;
+  }
+  const size_t before = problems.size();
+  std::vector<DataSource> sources;
+  for (size_t i = 0; i < node.list()->size(); ++i) {
+    const Node& element = (*node.list())[i];
+    const std::string path = key.path() + "[" + std::to_string(i) + "]";
+    const auto source = source_of(element, path, problems);
+    if (!source) {
+      continue;
+    }
+    if (std::any_of(sources.begin(), sources.end(),
+                    [&](const DataSource& other) { return other.name == source->name; })) {
+      problems.push_back(problem_at(
+          element.where, path + ".name: " + toml_string(source->name) + " is another's already"));
+    }
+    sources.push_back(*source);
+  }
+  return problems.size() == before ? std::optional(sources) : std::nullopt;
+}
+
+std::string strings_text(const std::vector<std::string>& strings) {
+  std::string text;
+  for (const std::string& s : strings) {
+    text += (text.empty() ? "" : ", ") + toml_string(s);
+  }
+  return "[" + text + "]";
+}
+
+std::string sources_text(const std::vector<DataSource>& sources) {
+  std::string text;
+  for (const DataSource& source : sources) {
+    text += (text.empty() ? "" : ", ") + std::string("{ name = ") + toml_string(source.name) +
+            ", files = " + strings_text(source.files) + ", weight = " + toml_float(source.weight) +
+            (source.repeat ? ", repeat = " + toml_float(*source.repeat) : "") + " }";
+  }
+  return "[" + text + "]";
+}
+
 // ---- node to value: one overload per type of member ----
 
 class Assign {
@@ -335,6 +428,11 @@ class Assign {
   void operator()(DecoratorList* out) const {
     node_.list() != nullptr ? void(out->list = node_) : refuse();
   }
+  void operator()(std::vector<DataSource>* out) const {
+    if (const auto sources = sources_of(key_, node_, problems_)) {
+      *out = *sources;
+    }
+  }
   void operator()(SchedulePhases* out) const {
     if (const auto phases = phases_of(key_, node_, problems_)) {
       *out = *phases;
@@ -364,13 +462,8 @@ class Text {
   }
   std::string operator()(const double* v) const { return toml_float(*v); }
   std::string operator()(const std::string* v) const { return toml_string(*v); }
-  std::string operator()(const std::vector<std::string>* v) const {
-    std::string text;
-    for (const std::string& s : *v) {
-      text += (text.empty() ? "" : ", ") + toml_string(s);
-    }
-    return "[" + text + "]";
-  }
+  std::string operator()(const std::vector<std::string>* v) const { return strings_text(*v); }
+  std::string operator()(const std::vector<DataSource>* v) const { return sources_text(*v); }
   std::string operator()(const std::chrono::nanoseconds* v) const {
     return toml_string(format_duration(*v));
   }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-//
-// Which files the paths and globs of a configuration name.
+#include "core/data/find_files.h"
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <glob.h>
 #include <string_view>
 
-#include "core/data/text_stream.h"
 #include "core/log/failure.h"
 
 namespace ciuic::core {
@@ -53,25 +52,42 @@ std::vector<std::string> expand(const std::string& pattern, const std::string& k
   return files;
 }
 
-void refuse_kinds_to_come(const std::string& file, const std::string& key) {
-  constexpr std::array<std::string_view, 4> kLater{".jsonl", ".bin", ".idx", ".parquet"};
-  const std::string ending = std::filesystem::path(file).extension().string();
-  if (std::find(kLater.begin(), kLater.end(), ending) != kLater.end()) {
-    throw Failure(ExitCode::Usage,
-                  key + ": " + file + ": " + ending + " is not read yet; token files come later",
-                  "give plain UTF-8 text");
+std::string ending_of(const std::string& file) {
+  return std::filesystem::path(file).extension().string();
+}
+
+void refuse_other_kinds(const std::string& file, const std::string& key) {
+  constexpr std::array<std::string_view, 6> kOthers{".parquet", ".arrow", ".gz",
+                                                    ".zst",     ".xz",    ".safetensors"};
+  const std::string ending = ending_of(file);
+  if (std::find(kOthers.begin(), kOthers.end(), ending) != kOthers.end()) {
+    throw Failure(ExitCode::Usage, key + ": " + file + ": " + ending + " is not read",
+                  "give plain UTF-8 text, .jsonl, or tokens as .bin", {{"file", file}});
   }
 }
 
+/// An index stands for its tokens.
+std::string tokens_of_index(const std::string& file) {
+  return ending_of(file) == ".idx" ? std::filesystem::path(file).replace_extension(".bin").string()
+                                   : file;
+}
+
 }  // namespace
+
+FileKind kind_of_file(const std::string& file) {
+  const std::string ending = ending_of(file);
+  return ending == ".jsonl" ? FileKind::JsonLines
+         : ending == ".bin" ? FileKind::Tokens
+                            : FileKind::Text;
+}
 
 std::vector<std::string> find_files(const std::vector<std::string>& patterns,
                                     const std::string& key) {
   std::vector<std::string> files;
   for (const std::string& pattern : patterns) {
-    for (std::string& file : expand(pattern, key)) {
-      refuse_kinds_to_come(file, key);
-      files.push_back(std::move(file));
+    for (const std::string& file : expand(pattern, key)) {
+      refuse_other_kinds(file, key);
+      files.push_back(tokens_of_index(file));
     }
   }
   std::sort(files.begin(), files.end());

@@ -209,6 +209,9 @@ std::optional<std::string> Checkpointing::find_resume(const RunFolder& folder,
 TomlEntries numerics_of(const Session& session) {
   TomlEntries all = session.plan().numerics();
   all.emplace_back("data: tokens", std::to_string(session.data().num_tokens()));
+  if (const std::string& tokenizer = session.data().tokenizer_sha256(); !tokenizer.empty()) {
+    all.emplace_back("data: tokenizer", tokenizer);
+  }
   all.emplace_back("data: training rows", std::to_string(session.data().train_rows()));
   return all;
 }

@@ -12,11 +12,22 @@
 namespace ciuic::core {
 namespace {
 
-MicroBatch padded(int64_t rows, int64_t row_tokens) {
+static_assert(kNoTarget == kIgnoredTarget);
+
+MicroBatch padded(int64_t rows, int64_t row_tokens, bool has_document_starts) {
   MicroBatch batch;
   batch.tokens = at::full({rows, row_tokens}, 0, at::kLong);
   batch.targets = at::full({rows, row_tokens}, kIgnoredTarget, at::kLong);
+  if (has_document_starts) {
+    batch.document_starts = at::full({rows, row_tokens}, 0, at::kInt);
+  }
   return batch;
+}
+
+/// Of the token at `at` and behind; nullptr where they are not wanted.
+int32_t* starts_at(const MicroBatch& batch, int64_t at) {
+  return batch.document_starts.defined() ? batch.document_starts.mutable_data_ptr<int32_t>() + at
+                                         : nullptr;
 }
 
 void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_tokens,
@@ -29,7 +40,7 @@ void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_to
   const int64_t at = int64_t{item.row} * row_tokens;
   data.fill(data.row_of_sample(item.sample), static_cast<int64_t>(item.offset), item.length,
             batch.tokens.mutable_data_ptr<int64_t>() + at,
-            batch.targets.mutable_data_ptr<int64_t>() + at);
+            batch.targets.mutable_data_ptr<int64_t>() + at, starts_at(batch, at));
 }
 
 }  // namespace
@@ -44,7 +55,7 @@ std::vector<MicroBatch> load_micro_batches(const BatchPlan& plan, int rank, cons
   }
   for (size_t m = 0; m < batches.size(); ++m) {
     if (rows[m] > 0) {
-      batches[m] = padded(rows[m], plan.row_tokens);
+      batches[m] = padded(rows[m], plan.row_tokens, data.has_document_starts());
     }
   }
   for (const ciuic_batch_item& item : plan.items) {
@@ -70,11 +81,11 @@ std::vector<MicroBatch> load_validation(const Dataset& data, int rank, int world
     }
     MicroBatch batch;
     if (!mine.empty()) {
-      batch = padded(static_cast<int64_t>(mine.size()), row_tokens);
+      batch = padded(static_cast<int64_t>(mine.size()), row_tokens, data.has_document_starts());
       for (size_t r = 0; r < mine.size(); ++r) {
         const int64_t at = static_cast<int64_t>(r) * row_tokens;
         data.fill_validation(mine[r], 0, row_tokens, batch.tokens.mutable_data_ptr<int64_t>() + at,
-                             batch.targets.mutable_data_ptr<int64_t>() + at);
+                             batch.targets.mutable_data_ptr<int64_t>() + at, starts_at(batch, at));
       }
     }
     batches.push_back(std::move(batch));

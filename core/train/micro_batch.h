@@ -14,8 +14,9 @@
 namespace ciuic::core {
 
 /// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget.
-/// Undefined: idle. document_starts: int32 [rows, row_tokens], for each token the index in its row
-/// of its document's first token; undefined: a row is one sequence.
+/// Undefined: idle. document_starts: int32 of that shape, the place in its row where a token's
+/// document begins, 0 for one that began before: a token's position is its place less that, and it
+/// sees the keys from there on. Undefined for data.attention = "row".
 struct MicroBatch {
   at::Tensor tokens;
   at::Tensor targets;

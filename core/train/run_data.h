@@ -8,10 +8,11 @@
 
 namespace ciuic::core {
 
-/// The token ids of the byte tokenizer under a model's special tokens.
+/// What data needs to know of a model.
 TokenIds token_ids(const ModelConfig& config);
 
-/// Throws Failure (Usage) with what is wrong with the files.
-Dataset open_data(const RunPlan& plan);
+/// What has to be tokenized first is kept in the run's folder, in tokens/; `log` hears of what takes
+/// long. Throws Failure: Usage with what is wrong with the files; Storage when tokens cannot be kept.
+Dataset open_data(const RunPlan& plan, Log& log);
 
 }  // namespace ciuic::core

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kStepPrefix[] = "step-";
+constexpr char kTokens[] = "tokens";  // made from the data alone: any run may use them
 
 [[noreturn]] void storage_failure(const std::string& what, const std::string& file, int error) {
   throw Failure(ExitCode::Storage, what + ": " + std::strerror(error), "",
@@ -99,7 +100,8 @@ int lock(const std::string& folder) {
 bool holds_a_run(const std::string& path) {
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(path, ec)) {
-    if (entry.path().filename() != "lock") {
+    const std::string name = entry.path().filename();
+    if (name != "lock" && name != kTokens) {
       return true;
     }
   }
@@ -144,6 +146,7 @@ RunFolder RunFolder::claim(const std::string& given, bool afresh) {
     folder.lock_fd_ = -1;
     make_directories(path);
     folder.lock_fd_ = lock(path);
+    fs::rename(folder.moved_to_ + "/" + kTokens, path + "/" + kTokens, ec);
   }
   make_directories(path + "/log");
   make_directories(path + "/checkpoints");

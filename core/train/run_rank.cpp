@@ -16,6 +16,7 @@
 #include "core/plugin/archive_opener.h"
 #include "core/plugin/trampoline/last_words.h"
 #include "core/plugin/trampoline/watchdog.h"
+#include "core/train/model_tokenizer.h"
 #include "core/train/plugin_agreement.h"
 #include "core/train/process_memory.h"
 #include "core/train/run_data.h"
@@ -188,6 +189,9 @@ TrainState load(Session& session, const Beginning& beginning, const RunFolder& f
       session.log().info("a checkpoint of later steps is set aside: " + path);
     }
     replace_file(folder.resolved_config(), session.plan().resolved());
+    if (const std::string& tokenizer = session.plan().config.data.tokenizer; tokenizer != "bytes") {
+      keep_tokenizer(tokenizer_file(tokenizer), folder.path());
+    }
   }
   if (beginning.checkpoint && session.is_first()) {
     session.log().info("going on from " + *beginning.checkpoint + " (step " +
@@ -212,8 +216,9 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   // A launcher of ours has looked at the data and claimed the folder. Else that is rank 0's to do: the folder last, so
   // that a run which cannot start leaves nothing.
   const bool claims = id.rank == 0 && !options.is_launched;
-  if (claims) {
-    open_data(plan);
+  if (!options.is_launched) {
+    open_data(plan,
+              log);  // of every rank, so that nobody waits for a rendezvous with one who tokenizes
   }
   const std::unique_ptr<Rendezvous> rendezvous = meet(options, plan, log);
   const RunFolder folder = claims

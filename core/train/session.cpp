@@ -51,7 +51,7 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
       threads_(threads),
       log_(log),
       rendezvous_(rendezvous),
-      data_(open_data(plan)) {
+      data_(open_data(plan, log)) {
   data_service_.struct_size = sizeof(data_service_);
   data_service_.ctx = &data_;
   data_service_.samples = [](void* ctx) {

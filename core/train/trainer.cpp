@@ -397,6 +397,9 @@ void Trainer::write_run_line() {
       .add("name", plan.config.run.name)
       .add_raw("versions", library_versions.dump())
       .add("config_hash", plan.hash())
+      .add_raw("tokenizer", nlohmann::json{{"name", plan.config.data.tokenizer},
+                                           {"sha256", session_.data().tokenizer_sha256()}}
+                                .dump())
       .add("world_size", session_.identity().world)
       .add("parameters", count_parameters(plan.model))
       .add("steps", total_steps_)

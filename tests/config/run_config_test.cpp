@@ -280,8 +280,8 @@ INSTANTIATE_TEST_SUITE_P(
              "data.validation_fraction 0; "
              "use \"never\""},
         Case{"validation_fraction = 0", ""},
-        Case{"tokenizer = \"t/tokenizer.json\"",
-             "7: data.tokenizer: got \"t/tokenizer.json\"; only \"bytes\" is built yet"},
+        Case{"tokenizer = \"\"",
+             "7: data.tokenizer: got \"\", expected \"bytes\" or the path of a tokenizer.json"},
         Case{"[checkpoint]\nasynchronous = true",
              "8: checkpoint.asynchronous: not built yet; use false"}));
 

@@ -123,7 +123,7 @@ TEST(Dataset, TooLittleTextIsRefusedWithNumbers) {
   EXPECT_THAT(failure_of(config, options_of()),
               HasSubstr("data.validation: text shorter than one sequence: got 5"));
   config.tokenizer = "t.json";
-  EXPECT_THAT(failure_of(config, options_of()), HasSubstr("\"t.json\" is not built yet"));
+  EXPECT_THAT(failure_of(config, options_of()), HasSubstr("t.json cannot be read"));
 }
 
 /// The rows of step t (from 1) as ranks of any world draw them (design, section 5, "Samples").

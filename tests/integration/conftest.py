@@ -87,6 +87,8 @@ def toml_value(value):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + " }"
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 

@@ -48,7 +48,7 @@ void check_run(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
   check_records(plan);
   core::check_device(plan.config.run.device);
-  core::open_data(plan);
+  core::open_data(plan, log);
 }
 
 int in_child(const std::function<void()>& work) {

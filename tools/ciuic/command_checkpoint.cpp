@@ -3,6 +3,7 @@
 // ciuic checkpoint list | verify | convert.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "core/config/quantity.h"
 #include "core/plugin/archive_opener.h"
 #include "core/train/export_model.h"
+#include "core/train/model_tokenizer.h"
 #include "core/train/run_folder.h"
 #include "tools/ciuic/commands.h"
 #include "tools/ciuic/worker_process.h"
@@ -164,7 +166,13 @@ int checkpoint(const Arguments& arguments) {
     const std::string target = get(*values, "target");
     const core::OpenArchive from = opener.open(core::resolve_model_path(path));
     const auto plugin = opener.create(get(*values, "to"), plugin_options(*values));
-    std::printf("%s: %zu tensors\n", target.c_str(), core::export_model(*from, *plugin, target));
+    const size_t tensors = core::export_model(*from, *plugin, target);
+    std::error_code error;
+    if (const auto tokenizer = core::tokenizer_of_model(from->uri());
+        tokenizer && std::filesystem::is_directory(target, error)) {
+      core::keep_tokenizer(*tokenizer, target);
+    }
+    std::printf("%s: %zu tensors\n", target.c_str(), tensors);
     return 0;
   }
   if (!get(*values, "target").empty() || values->count("to") != 0) {

@@ -11,5 +11,6 @@ int train(const Arguments& arguments);
 int config(const Arguments& arguments);
 int plugin(const Arguments& arguments);
 int checkpoint(const Arguments& arguments);
+int tokenize(const Arguments& arguments);
 
 }  // namespace ciuic::tools

@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"estimate", "memory and FLOPs of a run, before it starts", &estimate},
     {"config", "checks, shows and documents configurations", &config},
     {"plugin", "lists and inspects plugins", &plugin},
+    {"tokenize", "writes the tokens of texts to files for training", &tokenize},
     {"checkpoint", "lists, verifies and converts checkpoints", &checkpoint},
 };
 

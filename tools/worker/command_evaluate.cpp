@@ -10,11 +10,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include "core/data/tokenizer/tokenizer.h"
 #include "core/launch/environment.h"
 #include "core/plugin/precision.h"
 #include "core/train/json_line.h"
 #include "core/train/loaded_model.h"
 #include "core/train/micro_batch.h"
+#include "core/train/model_tokenizer.h"
 #include "core/train/run_data.h"
 #include "core/train/run_plan.h"
 #include "core/train/tensor_bridge.h"
@@ -151,8 +153,21 @@ core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& t
   return total;
 }
 
-core::LoadedModel::Loss run_validation(core::LoadedModel& model, const core::RunPlan& plan) {
-  const core::Dataset data = core::open_data(plan);
+/// FILE's text as the model was trained to read it.
+void use_tokenizer_of(const core::LoadedModel& model, core::DataConfig& data, core::Log& log) {
+  const auto own = core::tokenizer_of_model(model.source());
+  if (!own ||
+      core::Tokenizer::open(*own).sha256() ==
+          (data.tokenizer == "bytes" ? "" : core::Tokenizer::open(data.tokenizer).sha256())) {
+    return;
+  }
+  log.warn("data.tokenizer is " + data.tokenizer + "; the model's own is used: " + *own);
+  data.tokenizer = *own;
+}
+
+core::LoadedModel::Loss run_validation(core::LoadedModel& model, const core::RunPlan& plan,
+                                       core::Log& log) {
+  const core::Dataset data = core::open_data(plan, log);
   core::LoadedModel::Loss total;
   for (const core::MicroBatch& batch : core::load_validation(data, 0, 1, kRowsAtOnce)) {
     const core::LoadedModel::Loss loss = model.loss(batch.tokens, batch.targets);
@@ -229,10 +244,13 @@ int evaluate(const Arguments& arguments) {
   for (const std::string& note : model.notes()) {
     log.info(model.source() + ": " + note);
   }
+  if (plan) {
+    use_tokenizer_of(model, plan->config.data, log);
+  }
 
   core::LoadedModel::Loss loss;
   if (tokens_file.empty()) {
-    loss = run_validation(model, *plan);
+    loss = run_validation(model, *plan, log);
   } else {
     const at::Tensor tokens = read_tokens(opener, tokens_file);
     check_tokens(tokens, model.config(), tokens_file);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic generate: continues a prompt, byte by byte. The whole context is computed again for each
+// ciuic generate: continues a prompt, token by token. The whole context is computed again for each
 // token; the cached form comes with the latent cache of a later version.
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <unistd.h>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/tensor.h>
 
+#include "core/config/utf8.h"
+#include "core/data/tokenizer/tokenizer.h"
 #include "core/launch/environment.h"
 #include "core/train/loaded_model.h"
+#include "core/train/model_tokenizer.h"
 #include "core/train/run_data.h"
 #include "tools/worker/commands.h"
 
@@ -22,14 +26,61 @@ namespace po = boost::program_options;
 using core::ExitCode;
 using core::Failure;
 
-/// Samples from softmax(logits / temperature) over the byte tokens and eos; temperature 0 takes the
-/// most likely.
-int64_t sample(const at::Tensor& logits_V, double temperature, int64_t eos,
+/// Text to tokens and back, as the model knows them.
+class Words {
+ public:
+  Words(const core::LoadedModel& model, const core::TokenIds& ids) : eos_(ids.eos) {
+    if (const auto file = core::tokenizer_of_model(model.source())) {
+      tokenizer_.emplace(core::Tokenizer::open(*file));
+    }
+    const int64_t num_ids = tokenizer_ ? tokenizer_->num_ids() : 256;
+    if (ids.vocab_size < num_ids) {
+      throw Failure(ExitCode::Usage,
+                    tokenizer_ ? "this model's vocabulary is smaller than its tokenizer's"
+                               : "this model's vocabulary is too small for the byte tokenizer",
+                    "", {{"file", model.source()}});
+    }
+  }
+
+  [[nodiscard]] std::vector<int64_t> tokens(const std::string& text) const {
+    if (!tokenizer_) {
+      return {reinterpret_cast<const unsigned char*>(text.data()),
+              reinterpret_cast<const unsigned char*>(text.data()) + text.size()};
+    }
+    if (!core::is_utf8(text)) {
+      throw Failure(ExitCode::Usage, "--prompt: it is not UTF-8");
+    }
+    std::vector<int32_t> tokens;
+    core::Encoder(*tokenizer_).encode(text, tokens);
+    return {tokens.begin(), tokens.end()};
+  }
+
+  [[nodiscard]] std::string text(int64_t token) const {
+    return tokenizer_ ? std::string(tokenizer_->bytes(token))
+                      : std::string(1, static_cast<char>(token));
+  }
+
+  /// A vocabulary may have places for tokens that there are none of.
+  [[nodiscard]] bool is_allowed(int64_t token) const {
+    return token == eos_ || (tokenizer_ ? !tokenizer_->bytes(token).empty() : token < 256);
+  }
+
+ private:
+  int64_t eos_;
+  std::optional<core::Tokenizer> tokenizer_;
+};
+
+/// Samples from softmax(logits / temperature) over the tokens that have a text, and eos; temperature
+/// 0 takes the most likely.
+int64_t sample(const at::Tensor& logits_V, double temperature, const Words& words,
                std::mt19937_64& random) {
   const at::Tensor wide = logits_V.to(at::kDouble).contiguous();
   const double* logit = wide.const_data_ptr<double>();
-  const auto is_allowed = [eos](int64_t token) { return token < 256 || token == eos; };
+  const auto is_allowed = [&words](int64_t token) { return words.is_allowed(token); };
   int64_t best = 0;
+  while (best + 1 < wide.numel() && !is_allowed(best)) {
+    ++best;
+  }
   for (int64_t t = 0; t < wide.numel(); ++t) {
     best = is_allowed(t) && logit[t] > logit[best] ? t : best;
   }
@@ -63,16 +114,10 @@ void check(const CommandLine& line, const Request& request) {
 
 void write_text(core::LoadedModel& model, const Request& request) {
   const core::TokenIds ids = core::token_ids(model.config());
-  if (ids.vocab_size < 256) {
-    throw Failure(ExitCode::Usage, "this model's vocabulary is too small for the byte tokenizer",
-                  "", {{"file", model.source()}});
-  }
-  std::vector<int64_t> tokens(request.prompt.size());
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<unsigned char>(request.prompt[i]);
-  }
+  const Words words(model, ids);
+  std::vector<int64_t> tokens = words.tokens(request.prompt);
   if (tokens.empty()) {
-    tokens.push_back(ids.bos >= 0 ? ids.bos : ' ');
+    tokens = ids.bos >= 0 ? std::vector<int64_t>{ids.bos} : words.tokens(" ");
   }
   const auto most = static_cast<size_t>(model.config().max_position_embeddings);
   std::mt19937_64 random(request.seed);
@@ -83,12 +128,13 @@ void write_text(core::LoadedModel& model, const Request& request) {
     const at::Tensor context =
         at::tensor(at::ArrayRef<int64_t>(tokens).slice(first), at::kLong).unsqueeze(0);
     const at::Tensor logits = model.logits(context, true).reshape({-1});
-    const int64_t token = sample(logits, request.temperature, ids.eos, random);
+    const int64_t token = sample(logits, request.temperature, words, random);
     if (token == ids.eos) {
       break;
     }
     tokens.push_back(token);
-    std::fputc(static_cast<int>(token), stdout);
+    const std::string text = words.text(token);
+    std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
   std::fputc('\n', stdout);
