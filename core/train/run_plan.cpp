@@ -171,15 +171,6 @@ Where place_of(const std::string& problem, const RunConfig& config, const Where&
   return otherwise;
 }
 
-/// Data has document starts (MicroBatch::document_starts) before attention reads them.
-void refuse_document_attention(const RunConfig& config, std::vector<Problem>& problems) {
-  if (config.data.is_document_attention()) {
-    problems.push_back(problem_at(config.where("data.attention"),
-                                  "data.attention: \"document\" is not built yet in the model; "
-                                  "use \"row\""));
-  }
-}
-
 void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
   const RunConfig& config = plan.config;
   const Where where = config.where(config.model.from.empty() ? "model.preset" : "model.from");
@@ -193,7 +184,6 @@ void check_model(const RunPlan& plan, std::vector<Problem>& problems) {
                        ", expected at least 259 for data.tokenizer = \"bytes\" (256 bytes, "
                        "bos, eos, pad)"));
   }
-  refuse_document_attention(config, problems);
   const std::string& tag = config.checkpoint.tag;
   if (tag.find('/') != std::string::npos || tag == "." || tag == ".." || tag == "latest" ||
       tag.starts_with("step-") || tag.starts_with("abandoned-")) {

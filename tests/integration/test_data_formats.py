@@ -42,7 +42,14 @@ def from_sources(work):
                                                  {"name": "text", "files": ["text.txt"], "weight": 0.1, "repeat": 2}]}
 
 
-@pytest.mark.parametrize("data", [from_bin, from_answers, from_conversations, from_sources], ids=lambda f: f.__name__[5:])
+def from_documents(work):
+    return {**from_bin(work), "data.attention": "document", "model.num_nextn_predict_layers": 1}
+
+
+DATA = [from_bin, from_answers, from_conversations, from_sources, from_documents]
+
+
+@pytest.mark.parametrize("data", DATA, ids=lambda f: f.__name__[5:])
 def test_a_resumed_run_has_the_bytes_of_a_straight_one(work, data):
     changes = {**TOKENS, **data(work)}
     work.train(changes=changes)
@@ -54,6 +61,15 @@ def test_a_resumed_run_has_the_bytes_of_a_straight_one(work, data):
     for name, column in resumed.columns().items():
         assert column == {step: text for step, text in straight.columns()[name].items() if step > 4}, name
     assert resumed.validations[8] == straight.validations[8]
+
+
+def test_documents_do_not_see_each_other(work):
+    """The first step sees the same tokens with the same weights: what differs is who sees whom, and which targets count."""
+    changes = {**TOKENS, **from_documents(work), "run.steps": 1}
+    work.train(changes=changes)
+    work.train(changes={**changes, "data.attention": "row", "run.output": "rows"})
+    documents, rows = (work.metrics(output).steps[1] for output in ("out", "rows"))
+    assert documents["loss"] != rows["loss"] and documents["tokens"] < rows["tokens"]
 
 
 def test_one_rank_and_two_train_on_the_same(work):
@@ -96,7 +112,6 @@ def refuse(work, changes, *said):
 def test_what_does_not_fit_is_refused(work):
     refuse(work, {"model.vocab_size": 380}, "tokenizer", "380", "381")
     refuse(work, {"model.eos_token_id": 7}, "eos_token_id", "no special token")
-    refuse(work, {"data.attention": "document"}, "data.attention", "not built yet")
     (work / "a.jsonl").write_text('{"text": "a"}\n{"text": ')
     refuse(work, {"data.train": ["a.jsonl"]}, "a.jsonl:2", "no JSON")
     (work / "a.bin").write_bytes(b"\1" * 100)
