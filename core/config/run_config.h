@@ -100,6 +100,7 @@ struct ScheduleSection {
   SchedulePhases communication_balance_loss_weight = constant(0);
   SchedulePhases router_z_loss_weight = constant(0);
   SchedulePhases mtp_loss_weight = constant(0.3);
+  SchedulePhases router_noise = constant(0);
 
   static SchedulePhases constant(double value) {
     return {{SchedulePhase::Until::End, 0, value, SchedulePhase::Shape::Constant}};

@@ -191,6 +191,10 @@ constexpr std::array kKeys{
         at<&RunConfig::schedule, &ScheduleSection::mtp_loss_weight>,
         "Likewise: of multi-token prediction (lambda), for models with num_nextn_predict_layers.",
         kMovesBits, 0, 1e6},
+    Key{"schedule", "router_noise", KeyType::Schedule,
+        at<&RunConfig::schedule, &ScheduleSection::router_noise>,
+        "Likewise: standard deviation of normal noise on the routers' logits while training.",
+        kMovesBits, 0, 1e6},
     // [checkpoint]
     Key{"checkpoint", "plugin", KeyType::Plugin,
         at<&RunConfig::checkpoint, &CheckpointSection::plugin>, "Which one.", 0},

@@ -2,8 +2,8 @@
 // Causal attention: choice of the path, LibTorch's fused one, and the plain reference.
 #include "core/model/attention.h"
 
-#include <limits>
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -36,8 +36,8 @@ at::Tensor fused_forward(const at::Tensor& q, const at::Tensor& k, const at::Ten
                          double scale, at::Tensor* log_sum) {
   const int64_t width = std::max(q.size(3), v.size(3));
   const auto wide = [&](const at::Tensor& x) { return heads_first(widened(x, width)); };
-  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-      wide(q), wide(k), wide(v), 0.0, /*is_causal=*/true, {}, scale);
+  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(wide(q), wide(k), wide(v), 0.0,
+                                                                    /*is_causal=*/true, {}, scale);
   *log_sum = lse;
   return heads_first(out).narrow(3, 0, v.size(3)).contiguous();
 }

@@ -232,6 +232,7 @@ RouterPass Model::router_pass(int64_t layer, const Pass& pass, bool counts) {
     router.objective = pass.objective;
     if (pass.mode == Mode::Train) {
       router.terms = &terms_;
+      router.noise = {pass.objective.router_noise, pass.seed, layer, pass.rows.samples};
       router.loads_E = counts ? expert_loads_.select(0, mixture) : at::Tensor();
     }
   }

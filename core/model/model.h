@@ -51,6 +51,7 @@ struct Pass {
   Mode mode = Mode::Evaluate;
   Objective objective;
   Recompute recompute = Recompute::None;
+  uint64_t seed = 0;  // of what is drawn at random
 };
 
 class Model final {

@@ -21,7 +21,8 @@ struct Objective {
   double device_balance = 0;         // between groups of experts, V2's alpha_2
   double communication_balance = 0;  // between groups that tokens are sent to, V2's alpha_3
   double router_z = 0;
-  double prediction = 0;  // multi-token prediction, lambda
+  double prediction = 0;    // multi-token prediction, lambda
+  double router_noise = 0;  // no term: the deviation of what is added to logits (router_noise.h)
 
   [[nodiscard]] bool has_balance() const {
     return balance != 0 || device_balance != 0 || communication_balance != 0;

@@ -53,6 +53,9 @@ Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tens
                        const RouterPass& pass) {
   const at::ScalarType dtype = kernels::accumulate_dtype(x_ND.scalar_type());
   const at::Tensor logits_NE = product(x_ND.to(dtype), gate.value.to(dtype).t());
+  if (pass.noise.deviation != 0) {
+    logits_NE.add_(router_noise(pass.noise, logits_NE));
+  }
   const Objective& objective = pass.objective;
   const bool has_balance = pass.terms != nullptr && objective.has_balance();
   Routing routing = choose_experts(rule, logits_NE, pass.bias_E, has_balance);

@@ -20,6 +20,7 @@
 #include "core/model/gradient.h"
 #include "core/model/model_config.h"
 #include "core/model/objective.h"
+#include "core/model/router_noise.h"
 
 namespace ciuic::core {
 
@@ -59,6 +60,7 @@ struct RouterPass {
   int64_t num_sequences = 1;
   Objective objective;
   RouterTerms* terms = nullptr;  // gets the terms added; null: there will be no backward
+  RouterNoise noise;
 };
 
 Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,

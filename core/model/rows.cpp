@@ -17,7 +17,7 @@ int64_t Rows::num_positions() const {
 }
 
 Rows whole_rows(int64_t count, int64_t tokens) {
-  Rows rows{count, tokens, {}, {}};
+  Rows rows{count, tokens, {}, {}, {}};
   for (int64_t row = 0; row < count; ++row) {
     rows.spans.push_back({row, 0, tokens});
   }
@@ -25,7 +25,7 @@ Rows whole_rows(int64_t count, int64_t tokens) {
 }
 
 Rows document_rows(const at::Tensor& starts_BT) {
-  Rows rows{starts_BT.size(0), starts_BT.size(1), {}, at::empty({starts_BT.numel()}, at::kInt)};
+  Rows rows{starts_BT.size(0), starts_BT.size(1), {}, at::empty({starts_BT.numel()}, at::kInt), {}};
   const auto* start = starts_BT.const_data_ptr<int32_t>();
   auto* position = rows.positions_N.mutable_data_ptr<int32_t>();
   for (int64_t row = 0; row < rows.count; ++row) {

@@ -26,6 +26,8 @@ struct Rows {
   std::vector<Span> spans;
   /// int32 [B * T], on the CPU. Undefined: each row is one span, positions are those in the row.
   at::Tensor positions_N;
+  /// The sample that each row holds, for what is drawn for it at random. Empty: not known.
+  std::vector<uint64_t> samples;
 
   [[nodiscard]] int64_t size() const { return count * tokens; }
   [[nodiscard]] bool are_whole() const { return !positions_N.defined(); }

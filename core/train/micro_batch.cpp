@@ -16,6 +16,7 @@ static_assert(kNoTarget == kIgnoredTarget);
 
 MicroBatch padded(int64_t rows, int64_t row_tokens, bool has_document_starts) {
   MicroBatch batch;
+  batch.samples.resize(static_cast<size_t>(rows));
   batch.tokens = at::full({rows, row_tokens}, 0, at::kLong);
   batch.targets = at::full({rows, row_tokens}, kIgnoredTarget, at::kLong);
   if (has_document_starts) {
@@ -37,6 +38,7 @@ void fill_item(const ciuic_batch_item& item, const Dataset& data, int64_t row_to
                   "the batch scheduler packs several samples into a row, which is not built yet",
                   "choose a scheduler that gives each sample a row");
   }
+  batch.samples[item.row] = item.sample;
   const int64_t at = int64_t{item.row} * row_tokens;
   data.fill(data.row_of_sample(item.sample), static_cast<int64_t>(item.offset), item.length,
             batch.tokens.mutable_data_ptr<int64_t>() + at,

@@ -16,11 +16,12 @@ namespace ciuic::core {
 /// tokens, targets: int64 [rows, row_tokens]; a target that does not count is kIgnoredTarget.
 /// Undefined: idle. document_starts: int32 of that shape, the place in its row where a token's
 /// document begins, 0 for one that began before: a token's position is its place less that, and it
-/// sees the keys from there on. Undefined for data.attention = "row".
+/// sees the keys from there on. Undefined for data.attention = "row". samples: of the rows.
 struct MicroBatch {
   at::Tensor tokens;
   at::Tensor targets;
   at::Tensor document_starts;
+  std::vector<uint64_t> samples;
   [[nodiscard]] bool is_idle() const { return !tokens.defined(); }
 };
 

@@ -17,7 +17,7 @@ class ObjectiveSchedule {
   [[nodiscard]] Objective at(int64_t t) const;
 
  private:
-  Schedule balance_, device_balance_, communication_balance_, router_z_, prediction_;
+  Schedule balance_, device_balance_, communication_balance_, router_z_, prediction_, router_noise_;
 };
 
 }  // namespace ciuic::core

@@ -15,8 +15,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Rows rows_of(const MicroBatch& batch) {
-  return batch.document_starts.defined() ? document_rows(batch.document_starts)
-                                         : whole_rows(batch.tokens.size(0), batch.tokens.size(1));
+  Rows rows = batch.document_starts.defined()
+                  ? document_rows(batch.document_starts)
+                  : whole_rows(batch.tokens.size(0), batch.tokens.size(1));
+  rows.samples = batch.samples;
+  return rows;
 }
 
 /// A unit's parameters for a second backward within one bind, which must add.
@@ -164,7 +167,7 @@ PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last,
     walk_idle(index, is_last);
     return {};
   }
-  const Pass pass{rows_of(batch), Mode::Train, objective, recompute_};
+  const Pass pass{rows_of(batch), Mode::Train, objective, settings_.recompute, settings_.seed};
   Training training(model_);
   auto begin = Clock::now();
   forward(batch, pass, index, &training);
@@ -186,7 +189,7 @@ PassResult Passes::evaluate(const MicroBatch& batch, uint32_t index) {
         binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
     return {};
   }
-  const Pass pass{rows_of(batch), Mode::Evaluate, {}, {}};
+  const Pass pass{rows_of(batch), Mode::Evaluate, {}, {}, {}};
   const at::Tensor hidden = forward(batch, pass, index, nullptr);
   const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index);
   const HeadLoss loss = model_.head_loss(unit.bindings(), hidden, batch.targets);

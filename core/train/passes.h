@@ -27,8 +27,12 @@ struct PassSeconds {
 
 class Passes {
  public:
-  Passes(Model& model, Binder& binder, Events& events, Recompute recompute)
-      : model_(model), binder_(binder), events_(events), recompute_(recompute) {}
+  struct Settings {
+    Recompute recompute = Recompute::None;
+    uint64_t seed = 0;
+  };
+  Passes(Model& model, Binder& binder, Events& events, const Settings& settings)
+      : model_(model), binder_(binder), events_(events), settings_(settings) {}
 
   /// `is_last`: the step's last micro-batch, so reductions may start. Idle micro-batches walk the
   /// units too.
@@ -51,7 +55,7 @@ class Passes {
   Model& model_;
   Binder& binder_;
   Events& events_;
-  Recompute recompute_;
+  Settings settings_;
 };
 
 }  // namespace ciuic::core

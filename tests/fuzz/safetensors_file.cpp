@@ -2,8 +2,6 @@
 //
 // The header of a safetensors file, of any bytes: refused as damaged, or tensors that follow on each
 // other from the start of the data to the file's end; written and read again, the same.
-#include "checkpoint_format/safetensors_header.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -11,6 +9,7 @@
 
 #include <ciuic/error.hpp>
 
+#include "checkpoint_format/safetensors_header.h"
 #include "checkpoint_format/tensor_types.h"
 #include "expect.h"
 

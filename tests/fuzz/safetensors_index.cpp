@@ -2,8 +2,6 @@
 //
 // model.safetensors.index.json, of any text: refused as damaged, or a map to plain names of files;
 // written and read again, the same.
-#include "plugins/checkpoint/safetensors/split_index.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include <ciuic/error.hpp>
 
 #include "expect.h"
+#include "plugins/checkpoint/safetensors/split_index.h"
 
 namespace st = ciuic::plugins::safetensors;
 
@@ -19,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const st::WeightMap map = st::parse_split_index(text, "index");
     for (const auto& [tensor, file] : map) {
-      expect(!file.empty() && file != "." && file != ".." &&
-                 file.find('/') == std::string::npos && file.find('\0') == std::string::npos,
+      expect(!file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos &&
+                 file.find('\0') == std::string::npos,
              "a file outside the folder");
     }
     expect(st::parse_split_index(st::make_split_index(map, size), "again") == map,

@@ -13,7 +13,7 @@ V2 = {
     "model.norm_topk_prob": False, "model.routed_scaling_factor": 1.0, "model.q_lora_rank": "none",
     "schedule.balance_loss_weight": 0.003, "schedule.device_balance_loss_weight": 0.05,
 }
-TIED = {"model.tie_word_embeddings": True, "model.attention_bias": True, "model.num_nextn_predict_layers": 2}
+TIED = {"model.tie_word_embeddings": True, "model.attention_bias": True, "model.num_nextn_predict_layers": 2, "schedule.router_noise": 0.1}
 # V3's without the layer for multi-token prediction is 671,026,419,200 with the correction biases.
 PUBLISHED = {"deepseek-v3": 682_636_472_320, "deepseek-v2-lite": 15_706_484_224, "deepseek-v2": 235_741_434_880}
 PATHS = {"mtp": MTP, "v2": V2, "tied": TIED}

@@ -229,6 +229,29 @@ TEST(Model, RecomputedGradientsHaveTheSameBits) {
   }
 }
 
+// Noise follows the sample, not the place of its row, and comes again with recomputation.
+TEST(Model, RouterNoiseFollowsTheSample) {
+  const ModelConfig config = small_config();
+  const at::Tensor tokens = some_tokens(2, 12, config.vocab_size);
+  const at::Tensor swapped = tokens.flip({0}).contiguous();
+  Model model(config, at::kDouble, at::kCPU);
+  const auto run = [&](const at::Tensor& x, std::vector<uint64_t> samples, double deviation,
+                       Recompute recompute, uint64_t seed) {
+    Pass pass{whole_rows(2, 12), {}, {}, recompute, seed};
+    pass.rows.samples = std::move(samples);
+    pass.objective.router_noise = deviation;
+    TestParameters parameters(config, at::kDouble);
+    run_step(model, parameters, x, x, 1, true, pass);
+    return parameters.gradient("model.layers.2.mlp.gate.weight").clone();
+  };
+  const at::Tensor noisy = run(tokens, {7, 9}, 0.5, Recompute::None, 3);
+  EXPECT_LT(relative_error(run(swapped, {9, 7}, 0.5, Recompute::None, 3), noisy), kDoubleTolerance);
+  EXPECT_TRUE(same_bits(run(tokens, {7, 9}, 0.5, Recompute::Full, 3), noisy));
+  EXPECT_GT(relative_error(run(tokens, {7, 9}, 0.5, Recompute::None, 4), noisy), 1e-3);
+  EXPECT_GT(relative_error(run(tokens, {9, 7}, 0.5, Recompute::None, 3), noisy), 1e-3);
+  EXPECT_GT(relative_error(run(tokens, {7, 9}, 0, Recompute::None, 3), noisy), 1e-3);
+}
+
 // A packed row is its documents in rows of their own; what another document says changes nothing.
 TEST(Model, PackedRowsAreTheirDocuments) {
   ModelConfig config = small_config();
