@@ -205,8 +205,8 @@ class Run {
     const std::string_view near = bytes_.substr(at, kFar);
     const auto is_blank = [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
     for (const char mark : {'\n', ' '}) {
-      for (size_t i = near.find(mark); i + 1 < near.size(); i = near.find(mark, i + 1)) {
-        if (!is_blank(near[i + 1])) {
+      for (size_t i = near.find(mark); i != std::string_view::npos; i = near.find(mark, i + 1)) {
+        if (i + 1 < near.size() && !is_blank(near[i + 1])) {
           return at + i + (mark == '\n' ? 1 : 0);
         }
       }

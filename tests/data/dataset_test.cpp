@@ -197,5 +197,84 @@ TEST(Dataset, B039_ResumeInsideAnEpochRepeatsTheStraightRun) {
   EXPECT_FALSE(std::equal(resumed.begin() + 64, resumed.begin() + 128, resumed.begin() + 128));
 }
 
+/// Two sources: 30 rows of 'a' and 10 of 'b', the second with a weight of a quarter.
+DataConfig blend_of(const TextFolder& folder, double weight = 1) {
+  DataConfig config;
+  config.sequence_tokens = 8;
+  config.sources = {
+      {"a", {folder.write("a.txt", std::string(30 * 8 + 1, 'a'))}, 3, std::nullopt},
+      {"b", {folder.write("b.txt", std::string(10 * 8 + 1, 'b'))}, weight, std::nullopt}};
+  config.validation_fraction = 0.2;
+  return config;
+}
+
+int64_t letter_of(const Dataset& data, int64_t row) {
+  std::vector<int64_t> inputs(8);
+  std::vector<int64_t> targets(8);
+  data.fill(row, 0, 8, inputs.data(), targets.data());
+  return inputs[0];
+}
+
+TEST(Dataset, EachSourceHasItsShareAndItsOwnOrder) {
+  const TextFolder folder;
+  const Dataset data = Dataset::open(blend_of(folder), options_of());
+  EXPECT_EQ(data.train_rows(), 24 + 8);
+  std::map<int64_t, int> letters;
+  std::vector<int64_t> first_pass_of_b;
+  for (uint64_t sample = 0; sample < 4000; ++sample) {
+    const int64_t row = data.row_of_sample(sample);
+    ++letters[letter_of(data, row)];
+    if (row >= 24 && first_pass_of_b.size() < 8) {
+      first_pass_of_b.push_back(row);
+    }
+  }
+  EXPECT_EQ(letters['a'], 3000);
+  EXPECT_EQ(letters['b'], 1000);
+  EXPECT_EQ(std::set(first_pass_of_b.begin(), first_pass_of_b.end()).size(), 8u);
+  // Another weight changes how often a source comes, not what it gives.
+  const Dataset other = Dataset::open(blend_of(folder, 9), options_of());
+  std::vector<int64_t> again;
+  for (uint64_t sample = 0; again.size() < 8; ++sample) {
+    if (const int64_t row = other.row_of_sample(sample); row >= 24) {
+      again.push_back(row);
+    }
+  }
+  EXPECT_EQ(again, first_pass_of_b);
+}
+
+TEST(Dataset, EachSourceHoldsOutItsLastRows) {
+  const TextFolder folder;
+  const Dataset data = Dataset::open(blend_of(folder), options_of());
+  EXPECT_EQ(data.held_out_rows(), 6 + 2);
+  std::map<int64_t, int> letters;
+  for (const int64_t row : data.validation_rows()) {
+    std::vector<int64_t> inputs(8);
+    std::vector<int64_t> targets(8);
+    data.fill_validation(row, 0, 8, inputs.data(), targets.data());
+    ++letters[inputs[0]];
+  }
+  EXPECT_EQ(letters['a'], 6);
+  EXPECT_EQ(letters['b'], 2);
+}
+
+TEST(Dataset, DocumentStartsAreCountedFromTheRow) {
+  const TextFolder folder;
+  DataConfig config;
+  config.train = {folder.write("a.txt", "abcde"), folder.write("b.txt", letters(60))};
+  config.sequence_tokens = 4;
+  config.attention = "document";
+  const Dataset data = Dataset::open(config, options_of());
+  ASSERT_TRUE(data.has_document_starts());
+  std::vector<int64_t> inputs(4);
+  std::vector<int64_t> targets(4);
+  std::vector<int32_t> starts(4);
+  data.fill(0, 0, 4, inputs.data(), targets.data(), starts.data());
+  EXPECT_THAT(starts, ElementsAre(0, 0, 0, 0));
+  data.fill(1, 0, 4, inputs.data(), targets.data(), starts.data());
+  EXPECT_THAT(inputs, ElementsAre('e', 257, 'a', 'b'));
+  EXPECT_THAT(targets, ElementsAre(257, kNoTarget, 'b', 'c'));
+  EXPECT_THAT(starts, ElementsAre(0, 0, 2, 2));
+}
+
 }  // namespace
 }  // namespace ciuic::core

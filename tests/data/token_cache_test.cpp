@@ -59,6 +59,23 @@ TEST(TokenCache, TokensAreTheSameWithAnyNumberOfThreads) {
   }
 }
 
+TEST(TokenCache, ATextWithoutLinesOrSpacesIsCutAllTheSame) {
+  const TextFolder folder;
+  const Tokenizer tokenizer = Tokenizer::open(kTokenizer);
+  for (const char* word : {"and ", "x", "漢", "\n"}) {
+    std::string text;
+    while (text.size() < 3'000'000) {
+      text += word;
+    }
+    const std::string file = folder.write("a.txt", text);
+    std::vector<int32_t> whole;
+    Encoder(tokenizer).encode(text, whole);
+    const std::vector<int64_t> tokens =
+        tokens_of(TokenCache{folder / "tokens", 2}.open(file, &tokenizer, 1));
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), whole.begin(), whole.end())) << word;
+  }
+}
+
 TEST(TokenCache, QuestionsAreNoTargets) {
   const TextFolder folder;
   const std::string file = folder.write(

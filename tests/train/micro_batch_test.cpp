@@ -42,6 +42,27 @@ struct MicroBatchTest : ::testing::Test {
   Dataset data;
 };
 
+TEST_F(MicroBatchTest, DocumentStartsComeWithAttentionByDocument) {
+  BatchPlan plan;
+  plan.items = {item(0, 0, 0, 0), item(1, 0, 0, 1)};
+  plan.micro_batches = 1;
+  plan.row_tokens = 8;
+  EXPECT_FALSE(load_micro_batches(plan, 0, data)[0].document_starts.defined());
+  DataConfig config;
+  config.train = {folder.write("a.txt", "abcdefghij"), folder.write("b.txt", std::string(90, 'b'))};
+  config.sequence_tokens = 8;
+  config.order = "sequential";
+  config.attention = "document";
+  const Dataset documents = Dataset::open(config, {});
+  const auto batches = load_micro_batches(plan, 0, documents);
+  ASSERT_EQ(batches[0].document_starts.sizes(), (std::vector<int64_t>{2, 8}));
+  ASSERT_EQ(batches[0].document_starts.scalar_type(), at::kInt);
+  const int32_t* starts = batches[0].document_starts.const_data_ptr<int32_t>();
+  EXPECT_EQ(std::vector<int32_t>(starts, starts + 16),
+            (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3}));
+  EXPECT_EQ(batches[0].targets.const_data_ptr<int64_t>()[10], kIgnoredTarget);
+}
+
 TEST_F(MicroBatchTest, RowsHoldTheirSamplesAndTheNextTokens) {
   BatchPlan plan;
   plan.items = {item(0, 0, 0, 0), item(1, 0, 0, 1), item(2, 1, 0, 0)};
