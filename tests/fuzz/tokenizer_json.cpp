@@ -2,6 +2,7 @@
 //
 // A tokenizer.json of any bytes: refused with its key, or a tokenizer whose tokens write the text
 // again, whole and in chunks.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
