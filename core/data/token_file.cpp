@@ -87,11 +87,10 @@ MegatronIndex parse_index(std::string_view bytes, const std::string& file) {
   index.sequences = read_at<uint64_t>(at + 18, 0);
   index.document_entries = read_at<uint64_t>(at + 26, 0);
   const uint64_t most = bytes.size();  // of either count: products stay far from overflow
+  const bool is_possible = index.sequences <= most && index.document_entries <= most;
   const uint64_t expected =
-      index.sequences > most || index.document_entries > most
-          ? UINT64_MAX
-          : kMegatronHeader + index.sequences * 12 + index.document_entries * 8;
-  if (bytes.size() != expected && bytes.size() != expected + index.sequences) {
+      is_possible ? kMegatronHeader + index.sequences * 12 + index.document_entries * 8 : 0;
+  if (!is_possible || (bytes.size() != expected && bytes.size() != expected + index.sequences)) {
     damaged(file, "it has " + std::to_string(bytes.size()) + " bytes, which does not fit " +
                       std::to_string(index.sequences) + " sequences and " +
                       std::to_string(index.document_entries) + " document entries");

@@ -81,6 +81,9 @@ TEST(TokenFile, ADamagedIndexIsRefused) {
   EXPECT_THAT(refused(with(17, "\4")), HasSubstr("sequence 0"));  // twice as wide
   EXPECT_THAT(refused(with(18, raw(UINT64_MAX))), HasSubstr("does not fit"));
   EXPECT_THAT(refused(with(26, raw(uint64_t{1} << 61))), HasSubstr("does not fit"));
+  // Counts whose sum with the largest number is the file's size.
+  EXPECT_THAT(refused(with(18, raw(uint64_t{good.size() + 1}) + raw(UINT64_MAX))),
+              HasSubstr("does not fit"));
   EXPECT_THAT(refused(with(34, raw(int32_t{-1}))), HasSubstr("sequence 0 has -1"));
   EXPECT_THAT(refused(with(34, raw(INT32_MAX))), HasSubstr("sequence 0 has"));
   EXPECT_THAT(refused(with(42, raw(int64_t{2}))), HasSubstr("at byte 2, expected at byte 0"));
