@@ -198,6 +198,77 @@ TEST_P(HostileSafetensors, IsRefusedForItsReason) {
 INSTANTIATE_TEST_SUITE_P(Files, HostileSafetensors, ::testing::ValuesIn(hostile()),
                          [](const auto& test) { return test.param.name; });
 
+// ---- each rule from both sides ----
+
+/// What a rule allows, and the nearest that it does not.
+struct Rule {
+  const char* name;
+  std::string allowed;
+  std::string refused;
+};
+void PrintTo(const Rule& rule, std::ostream* out) { *out << rule.name; }
+
+std::vector<Rule> rules() {
+  const std::string good = tensor("F32", "[2]", "[0,8]");
+  const auto one = [](const std::string& t, size_t data_bytes) {
+    return file_of("{\"w\":" + t + "}", data_bytes);
+  };
+  const auto two = [](const std::string& a, const std::string& b, size_t data_bytes) {
+    return file_of("{\"a\":" + a + ",\"b\":" + b + "}", data_bytes);
+  };
+  return {
+      {"FileHasItsEightBytes", file_of("{}", 0), length_bytes(2).substr(0, 7)},
+      {"HeaderEndsInsideTheFile", length_bytes(2) + "{}", length_bytes(3) + "{}"},
+      {"HeaderHasAtMost100MB", file_of("{}" + std::string(99'999'998, ' '), 0),
+       file_of("{}" + std::string(99'999'999, ' '), 0)},
+      {"HeaderStartsWithABrace", file_of("{ }", 0), file_of(" {}", 0)},
+      {"HeaderMayBePadded", file_of("{}  ", 0), file_of("{} .", 0)},
+      {"HeaderIsUtf8", one(good, 8), file_of("{\"\xc3\":" + good + "}", 8)},
+      {"NamesAreUtf8", file_of("{\"\xc3\xbc\":" + good + "}", 8),
+       file_of("{\"\xc3(\":" + good + "}", 8)},
+      {"HeaderIsJson", one(good, 8), file_of("{\"w\":" + good + "}}", 8)},
+      {"NamesStandOnce", two(good, tensor("F32", "[2]", "[8,16]"), 16),
+       file_of("{\"a\":" + good + ",\"a\":" + tensor("F32", "[2]", "[8,16]") + "}", 16)},
+      {"BytesAreShapeTimesType", one(tensor("F16", "[3,2]", "[0,12]"), 12),
+       one(tensor("F16", "[3,2]", "[0,11]"), 11)},
+      {"AScalarHasOneElement", one(tensor("F64", "[]", "[0,8]"), 8),
+       one(tensor("F64", "[]", "[0,0]"), 0)},
+      {"AZeroDimensionHasNoBytes", one(tensor("F32", "[7,0]", "[0,0]"), 0),
+       one(tensor("F32", "[7,0]", "[0,4]"), 4)},
+      {"ProductsDoNotOverflow", one(tensor("U8", "[1,2,1]", "[0,2]"), 2),
+       one(tensor("U8", "[2,9223372036854775807]", "[0,2]"), 2)},
+      {"OffsetsStartAtZero", one(good, 8), one(tensor("F32", "[2]", "[1,9]"), 9)},
+      {"OffsetsAreInOrder", one(good, 8), one(tensor("F32", "[2]", "[8,0]"), 8)},
+      {"OffsetsLeaveNoHole", two(good, tensor("U8", "[1]", "[8,9]"), 9),
+       two(good, tensor("U8", "[1]", "[9,10]"), 10)},
+      {"OffsetsDoNotOverlap", two(good, tensor("U8", "[1]", "[8,9]"), 9),
+       two(good, tensor("U8", "[1]", "[7,8]"), 8)},
+      {"TheLastOffsetIsTheEnd", one(good, 8), one(good, 9)},
+      {"TheEndIsTheLastOffset", one(good, 8), one(good, 7)},
+      {"MetadataAreTexts", file_of("{\"__metadata__\":{\"a\":\"1\"}}", 0),
+       file_of("{\"__metadata__\":{\"a\":1}}", 0)},
+      {"NumbersAreNotLookedAt",
+       file_of("{\"w\":" + tensor("F32", "[2]", "[0,8]") + "}", 0) +
+           std::string("\x00\x00\xc0\x7f\x00\x00\x80\xff", 8),
+       one(tensor("F33", "[2]", "[0,8]"), 8)},
+  };
+}
+
+class SafetensorsRule : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(SafetensorsRule, HoldsFromBothSides) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors";
+  Cluster cluster("safetensors");
+  write_file(path, GetParam().allowed);
+  EXPECT_NO_THROW(cluster.rank(0).open(path).verify());
+  write_file(path, GetParam().refused);
+  expect_error(CIUIC_DATA_LOSS, [&] { (void)cluster.rank(0).open(path); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Format, SafetensorsRule, ::testing::ValuesIn(rules()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 // Whatever bytes: an error that says damaged, or tensors that lie inside the file.
 TEST(MutatedSafetensors, NeverCrashes) {
   const TemporaryFolder folder;
