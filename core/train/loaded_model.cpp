@@ -2,6 +2,7 @@
 #include "core/train/loaded_model.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
@@ -93,6 +94,22 @@ at::Tensor LoadedModel::logits(const at::Tensor& tokens_BT, bool last_only) {
     x = x.narrow(1, x.size(1) - 1, 1).contiguous();
   }
   return model_->head_logits(bindings(model_->head_unit()), x);
+}
+
+at::Tensor LoadedModel::chosen_experts(const at::Tensor& tokens_BT) {
+  const c10::InferenceMode no_autograd;
+  const Pass pass = evaluation(tokens_BT);
+  std::vector<at::Tensor> chosen;
+  at::Tensor x = model_->embed(bindings(0), tokens_BT);
+  for (int64_t unit = 1; unit <= model_->last_layer_unit(); ++unit) {
+    LayerTape tape;
+    x = model_->forward(unit, bindings(unit), x, pass, &tape);
+    if (config().is_moe_layer(unit - 1)) {
+      chosen.push_back(tape.mixture.routing.experts_NK);
+    }
+  }
+  return chosen.empty() ? at::empty({0, tokens_BT.numel(), config().num_experts_per_tok}, at::kInt)
+                        : at::stack(chosen);
 }
 
 LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT) {

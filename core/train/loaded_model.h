@@ -35,6 +35,10 @@ class LoadedModel {
   /// kept.
   at::Tensor logits(const at::Tensor& tokens_BT, bool last_only);
 
+  /// The experts that each token chooses, best first: int32 [mixtures, B * T, K], mixtures in the
+  /// order of their layers. A forward of its own.
+  at::Tensor chosen_experts(const at::Tensor& tokens_BT);
+
   struct Loss {
     double sum = 0;
     int64_t tokens = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // ciuic evaluate: the loss of a model on given tokens or on a run's validation set, and on request
-// its logits and gradients. One rank; one JSON object on stdout and nothing else.
+// its logits, gradients and chosen experts. One rank; one JSON object on stdout and nothing else.
 #include <cstdio>
 #include <optional>
 #include <unistd.h>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
@@ -119,6 +120,11 @@ core::LoadedModel::Types types_of(const core::RunPlan& plan, core::Log& log) {
 struct Outputs {
   std::string logits;
   std::string gradients;
+  std::string routing;
+
+  [[nodiscard]] bool any() const {
+    return !(logits.empty() && gradients.empty() && routing.empty());
+  }
 };
 
 core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& tokens,
@@ -130,6 +136,7 @@ core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& t
       outputs.logits.empty()
           ? at::Tensor()
           : at::empty({rows, tokens.size(1), model.config().vocab_size}, at::kFloat);
+  std::vector<at::Tensor> experts;
   core::LoadedModel::Loss total;
   for (int64_t first = 0; first < rows; first += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, rows - first);
@@ -143,12 +150,18 @@ core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& t
     if (logits.defined()) {
       logits.narrow(0, first, count).copy_(model.logits(some, false));
     }
+    if (!outputs.routing.empty()) {
+      experts.push_back(model.chosen_experts(some));
+    }
   }
   if (logits.defined()) {
     write_tensors(opener, outputs.logits, {{"logits", logits}});
   }
   if (!outputs.gradients.empty()) {
     write_tensors(opener, outputs.gradients, model.gradients());
+  }
+  if (!outputs.routing.empty()) {
+    write_tensors(opener, outputs.routing, {{"experts", at::cat(experts, 1)}});
   }
   return total;
 }
@@ -185,7 +198,7 @@ CommandLine command_line() {
   CommandLine line(
       "evaluate",
       "ciuic evaluate [FILE] --model DIR [--tokens IN.safetensors] [--logits OUT.safetensors]\n"
-      "       [--gradients OUT.safetensors]",
+      "       [--gradients OUT.safetensors] [--routing OUT.safetensors]",
       "Prints one JSON object with the mean next-token loss of the model in DIR (a run's folder, "
       "a\n"
       "checkpoint or a Hugging Face folder) on the tensor `tokens` of IN, int64 [batch, sequence], "
@@ -201,8 +214,10 @@ CommandLine command_line() {
       "Writes fp32 logits [batch, sequence, vocabulary]")(
       "gradients", po::value<std::string>()->value_name("FILE"),
       "Writes the loss's fp32 gradients by name")(
-      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-      "Overrides one key of FILE")(
+      "routing", po::value<std::string>()->value_name("FILE"),
+      "Writes the chosen `experts`, best first, int32 [mixtures, batch x sequence, experts per "
+      "token]")("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+                "Overrides one key of FILE")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
   add_log_options(line);
@@ -220,15 +235,15 @@ int evaluate(const Arguments& arguments) {
   }
   const std::string file = get(*values, "file");
   const std::string tokens_file = get(*values, "tokens");
-  const Outputs outputs{get(*values, "logits"), get(*values, "gradients")};
+  const Outputs outputs{get(*values, "logits"), get(*values, "gradients"), get(*values, "routing")};
   if (values->count("model") == 0) {
     throw line.usage_failure("no --model is given");
   }
   if (file.empty() && tokens_file.empty()) {
     throw line.usage_failure("neither FILE nor --tokens is given: there is nothing to evaluate on");
   }
-  if (tokens_file.empty() && !(outputs.logits.empty() && outputs.gradients.empty())) {
-    throw line.usage_failure("--logits and --gradients belong to --tokens");
+  if (tokens_file.empty() && outputs.any()) {
+    throw line.usage_failure("--logits, --gradients and --routing belong to --tokens");
   }
   at::set_num_threads(core::usable_cores());
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
