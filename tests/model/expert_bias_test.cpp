@@ -53,6 +53,25 @@ TEST(ExpertBias, LoadsCountTrainingTokensOnly) {
   EXPECT_EQ(model.expert_loads().sum().item<int64_t>(), 0);
 }
 
+// Four micro-batches, recomputed, and an evaluation among them: each token counts once.
+TEST(ExpertBias, FieldB064CountsEachTokenOnceUnderRecomputation) {
+  const ModelConfig config = small_config();
+  Model model(config, at::kFloat, at::kCPU);
+  TestParameters parameters(config, at::kFloat);
+  at::Tensor plain;
+  for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
+    model.reset_expert_loads();
+    for (uint64_t micro = 0; micro < 4; ++micro) {
+      const at::Tensor tokens = some_tokens(2, 9, config.vocab_size, micro);
+      run_step(model, parameters, tokens, tokens, 1, micro == 0, {{}, {}, {}, recompute});
+      run_logits(model, parameters, tokens);
+    }
+    plain = plain.defined() ? plain : model.expert_loads().clone();
+  }
+  EXPECT_TRUE(same_bits(model.expert_loads(), plain));
+  EXPECT_TRUE(plain.sum({1}).eq(4 * 2 * 9 * 3).all().item<bool>());
+}
+
 TEST(ExpertBias, HasTheNamesOfTheFilesAndTakesCopies) {
   Model model(small_config(), at::kFloat, at::kCPU);
   const auto biases = model.expert_biases();

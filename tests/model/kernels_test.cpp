@@ -211,6 +211,20 @@ TEST(Rotary, FieldB066TurnsAdjacentPairs) {
   EXPECT_NEAR(second[1][0][3].item<float>(), 0.0099998, 1e-6);
 }
 
+TEST(Rotary, FieldB066TurnsHalvesApartWhereTheConfigurationSaysSo) {
+  Rotary rotary(rope_config(4, /*is_interleaved=*/false), at::kFloat, at::kCPU);
+  rotary.reserve(2);
+  const kernels::Angles angles{rotary.cosine(), rotary.sine(), 2, {}, rotary.is_interleaved()};
+  const Tensor x = at::tensor(std::vector<float>{1, 0, 0, 0, 0, 1, 0, 0,    // position 0
+                                                 1, 0, 0, 0, 0, 1, 0, 0});  // position 1
+  const Tensor expected =
+      at::tensor(std::vector<float>{1, 0, 0, 0, 0, 1, 0, 0,  //
+                                    0.540302f, 0, 0.841471f, 0, 0, 0.99995f, 0, 0.0099998f});
+  const Tensor q = x.view({2, 2, 4});
+  kernels::rotate_queries_(q, angles);
+  EXPECT_LT(relative_error(q.flatten(), expected), 1e-6);
+}
+
 TEST(Rotary, GrowsWithoutChangingWhatItHolds) {
   Rotary rotary(rope_config(8), at::kFloat, at::kCPU);
   rotary.reserve(5);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -284,6 +285,37 @@ TEST(Model, PackedRowsAreTheirDocuments) {
   const at::Tensor after = run_logits(model, one, other, rows);
   EXPECT_FALSE(same_bits(after.narrow(1, 0, length), before.narrow(1, 0, length)));
   EXPECT_TRUE(same_bits(after.narrow(1, length, length), before.narrow(1, length, length)));
+}
+
+// Rows of a head's rotary part in the other order: what de-interleaves adjacent pairs.
+at::Tensor halves_apart(const at::Tensor& rows, int64_t rope_dim) {
+  const at::Tensor rope = rows.narrow(0, rows.size(0) - rope_dim, rope_dim);
+  return at::cat({rows.narrow(0, 0, rows.size(0) - rope_dim),
+                  rope.unflatten(0, {rope_dim / 2, 2}).transpose(0, 1).flatten(0, 1)});
+}
+
+// Field bug B066: the two layouts of rotary pairs are one model under permuted rows, and two models
+// under the same.
+TEST(Model, FieldB066LayoutsOfRotaryPairsAgreeOncePermuted) {
+  ModelConfig config = small_config();
+  Model adjacent(config, at::kFloat, at::kCPU);
+  TestParameters parameters(config, at::kFloat);
+  const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
+  const at::Tensor logits = run_logits(adjacent, parameters, tokens);
+
+  config.rope_interleave = false;
+  Model apart(config, at::kFloat, at::kCPU);
+  EXPECT_GT(relative_error(run_logits(apart, parameters, tokens), logits), 1e-2);
+  for (const auto& [name, value] : parameters.values()) {
+    if (name.ends_with("q_b_proj.weight")) {
+      for (const at::Tensor& head : value.split(config.qk_head_dim())) {
+        head.copy_(halves_apart(head, config.qk_rope_head_dim));
+      }
+    } else if (name.ends_with("kv_a_proj_with_mqa.weight")) {
+      value.copy_(halves_apart(value, config.qk_rope_head_dim));
+    }
+  }
+  EXPECT_LT(relative_error(run_logits(apart, parameters, tokens), logits), 1e-5);
 }
 
 // f32 against f64: rounding of some hundred operations in a row. LibTorch's own f32 autograd is as

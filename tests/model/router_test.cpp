@@ -89,6 +89,42 @@ TEST(Router, FieldB063AGroupIsJudgedByItsTwoBest) {
   }
 }
 
+RouterRule softmax_rule(int64_t experts, int64_t chosen, int64_t groups, int64_t kept,
+                        double scaling) {
+  ModelConfig c = defaults_of("deepseek_v2");
+  c.topk_method = "group_limited_greedy";
+  c.n_routed_experts = experts;
+  c.num_experts_per_tok = chosen;
+  c.n_group = groups;
+  c.topk_group = kept;
+  c.routed_scaling_factor = scaling;
+  return RouterRule(c);
+}
+
+// Its two best together would favour the second group; weights are scaled and not normalised.
+TEST(Router, AGroupOfV2IsJudgedByItsBest) {
+  const RouterRule r = softmax_rule(6, 2, 3, 1, 16);
+  const at::Tensor logits = row({0.30, 0.05, 0.25, 0.24, 0.15, 0.01}).log().unsqueeze(0);
+  for (const Routing& routing :
+       {kernels::cpu::choose_experts(r, logits, at::zeros({6}), false),
+        kernels::reference::choose_experts(r, logits, at::zeros({6}), false)}) {
+    EXPECT_EQ(experts_of(routing), (std::vector<int64_t>{0, 1}));
+    EXPECT_NEAR(weights_of(routing)[0], 16 * 0.30, 1e-5);
+    EXPECT_NEAR(weights_of(routing)[1], 16 * 0.05, 1e-5);
+  }
+}
+
+// DeepSeek-V2 masks with 0 what a score that underflowed to 0 then ties with.
+TEST(Router, FieldB063MaskedGroupsStayOutWhenScoresAreZero) {
+  const RouterRule r = softmax_rule(4, 2, 2, 1, 1);
+  const at::Tensor logits = row({-200, -200, 0, -200}).unsqueeze(0);
+  for (const Routing& routing :
+       {kernels::cpu::choose_experts(r, logits, at::zeros({4}), false),
+        kernels::reference::choose_experts(r, logits, at::zeros({4}), false)}) {
+    EXPECT_EQ(experts_of(routing), (std::vector<int64_t>{2, 3}));
+  }
+}
+
 TEST(Router, EqualScoresGoToTheLowerExpert) {
   for (const Routing& r : route(rule(6, 3, 3, 2), at::full({6}, 0.5), at::zeros({6}))) {
     EXPECT_EQ(experts_of(r), (std::vector<int64_t>{0, 1, 2}));
