@@ -26,17 +26,25 @@ at::Tensor norm_backward(const Bound& weight, const at::Tensor& dnormed_ND, cons
 }  // namespace
 
 DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer)
-    : epsilon_(config.rms_norm_eps), attention_(config) {
+    : epsilon_(config.rms_norm_eps), attention_(config), cached_attention_(config) {
   if (config.is_moe_layer(layer)) {
     mixture_.emplace(config);
   }
+}
+
+at::Tensor DecoderLayer::feed_forward(Bindings weights, const at::Tensor& normed_ND,
+                                      const at::Tensor& middle_ND, const RouterPass& router,
+                                      LayerTape* tape) const {
+  return mixture_ ? mixture_->forward(weights, normed_ND, middle_ND, router,
+                                      tape != nullptr ? &tape->mixture : nullptr)
+                  : swiglu_mlp_forward(weights, normed_ND, middle_ND,
+                                       tape != nullptr ? &tape->dense : nullptr);
 }
 
 at::Tensor DecoderLayer::forward(Bindings weights, const at::Tensor& x_BTD,
                                  const LayerContext& context, const RouterPass& router,
                                  Recompute recompute, LayerTape* tape) const {
   const at::Tensor x_ND = x_BTD.flatten(0, 1);
-  const Bindings feed_forward = weights.subspan(middle_norm() + 1);
   LayerTape* inner = recompute == Recompute::Full ? nullptr : tape;
 
   const auto [x_normed, x_rstd] = kernels::rms_norm(x_ND, weights[kInputNorm].value, epsilon_);
@@ -45,11 +53,8 @@ at::Tensor DecoderLayer::forward(Bindings weights, const at::Tensor& x_BTD,
                          inner != nullptr ? &inner->attention : nullptr);
   const auto [middle_normed, middle_rstd] =
       kernels::rms_norm(middle_ND, weights[middle_norm()].value, epsilon_);
-  const at::Tensor y_ND = mixture_
-                              ? mixture_->forward(feed_forward, middle_normed, middle_ND, router,
-                                                  inner != nullptr ? &inner->mixture : nullptr)
-                              : swiglu_mlp_forward(feed_forward, middle_normed, middle_ND,
-                                                   inner != nullptr ? &inner->dense : nullptr);
+  const at::Tensor y_ND =
+      feed_forward(weights.subspan(middle_norm() + 1), middle_normed, middle_ND, router, inner);
   if (inner != nullptr) {
     inner->x_rstd_N = x_rstd;
     inner->middle_ND = middle_ND;
@@ -65,6 +70,18 @@ at::Tensor DecoderLayer::forward(Bindings weights, const at::Tensor& x_BTD,
     }
   }
   return y_ND.view_as(x_BTD);
+}
+
+at::Tensor DecoderLayer::forward_cached(Bindings weights, const at::Tensor& x_ND,
+                                        const at::Tensor& cached_TC, const Rotary& rotary,
+                                        const RouterPass& router) const {
+  const at::Tensor x_normed = kernels::rms_norm(x_ND, weights[kInputNorm].value, epsilon_).y_ND;
+  const at::Tensor middle_ND =
+      cached_attention_.forward(weights.subspan(kAttention), x_normed, x_ND, rotary, cached_TC);
+  const at::Tensor middle_normed =
+      kernels::rms_norm(middle_ND, weights[middle_norm()].value, epsilon_).y_ND;
+  return feed_forward(weights.subspan(middle_norm() + 1), middle_normed, middle_ND, router,
+                      nullptr);
 }
 
 // Fills in what `recompute` left out. Loads and terms were counted in the forward.
@@ -97,11 +114,11 @@ at::Tensor DecoderLayer::backward(Bindings weights, const at::Tensor& dy_BTD,
                                   LayerTape& tape) const {
   restore(weights, context, router, tape);
   const at::Tensor dy_ND = dy_BTD.flatten(0, 1);
-  const Bindings feed_forward = weights.subspan(middle_norm() + 1);
+  const Bindings last = weights.subspan(middle_norm() + 1);
 
   const at::Tensor dmiddle_normed =
-      mixture_ ? mixture_->backward(feed_forward, dy_ND, router.objective, tape.mixture)
-               : swiglu_mlp_backward(feed_forward, dy_ND, tape.dense);
+      mixture_ ? mixture_->backward(last, dy_ND, router.objective, tape.mixture)
+               : swiglu_mlp_backward(last, dy_ND, tape.dense);
   const at::Tensor dmiddle_ND = norm_backward(weights[middle_norm()], dmiddle_normed,
                                               tape.middle_ND, tape.middle_rstd_N, dy_ND);
   const at::Tensor dx_normed = attention_.backward(weights.subspan(kAttention), dmiddle_ND,

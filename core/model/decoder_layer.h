@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/model/cached_attention.h"
 #include "core/model/gradient.h"
 #include "core/model/latent_attention.h"
 #include "core/model/mixture_of_experts.h"
@@ -47,6 +48,9 @@ class DecoderLayer final {
   /// feed-forward block; others may follow.
   at::Tensor forward(Bindings weights, const at::Tensor& x_BTD, const LayerContext& context,
                      const RouterPass& router, Recompute recompute, LayerTape* tape) const;
+  /// The same for tokens that follow those in a layer of LatentCache, `cached` [T, C + R]; x: [N, D].
+  at::Tensor forward_cached(Bindings weights, const at::Tensor& x_ND, const at::Tensor& cached_TC,
+                            const Rotary& rotary, const RouterPass& router) const;
   /// `router.bias_E` as in the forward. Empties the tape.
   at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const LayerContext& context,
                       const RouterPass& router, LayerTape& tape) const;
@@ -55,11 +59,15 @@ class DecoderLayer final {
 
  private:
   [[nodiscard]] size_t middle_norm() const { return 1 + attention_.num_parameters(); }
+  [[nodiscard]] at::Tensor feed_forward(Bindings weights, const at::Tensor& normed_ND,
+                                        const at::Tensor& middle_ND, const RouterPass& router,
+                                        LayerTape* tape) const;
   void restore(Bindings weights, const LayerContext& context, const RouterPass& router,
                LayerTape& tape) const;
 
   double epsilon_;
   LatentAttention attention_;
+  CachedAttention cached_attention_;
   std::optional<MixtureOfExperts> mixture_;
 };
 

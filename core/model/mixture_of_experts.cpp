@@ -45,16 +45,16 @@ void count_loads(const at::Tensor& loads_E, const ExpertPlan& plan) {
 MixtureOfExperts::MixtureOfExperts(const ModelConfig& config)
     : rule_(config), has_shared_(config.n_shared_experts > 0) {}
 
-int64_t MixtureOfExperts::row_multiple(at::ScalarType dtype) {
-  return dtype == at::kBFloat16 ? 32 : 1;
+int64_t MixtureOfExperts::row_multiple(at::ScalarType dtype, int64_t tokens) {
+  return dtype == at::kBFloat16 && tokens > 1 ? 32 : 1;
 }
 
 at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
                                      const at::Tensor& residual_ND, const RouterPass& pass,
                                      MixtureTape* tape) const {
   Routing routing = router_forward(rule_, weights[0], x_ND, pass);
-  ExpertPlan plan =
-      plan_experts(routing.experts_NK, rule_.num_experts, row_multiple(x_ND.scalar_type()));
+  ExpertPlan plan = plan_experts(routing.experts_NK, rule_.num_experts,
+                                 row_multiple(x_ND.scalar_type(), x_ND.size(0)));
   if (pass.loads_E.defined()) {
     count_loads(pass.loads_E, plan);
   }

@@ -50,9 +50,9 @@ class MixtureOfExperts final {
   at::Tensor backward(Bindings weights, const at::Tensor& dy_ND, const Objective& objective,
                       MixtureTape& tape) const;
 
-  /// Rows that each expert's group is rounded up to. 32 in bf16: a new row count costs oneDNN a
-  /// compilation.
-  static int64_t row_multiple(at::ScalarType dtype);
+  /// Rows that each expert's group is rounded up to. 32 in bf16, where a new row count costs oneDNN
+  /// a compilation; not for one token, which has one row with each of its experts.
+  static int64_t row_multiple(at::ScalarType dtype, int64_t tokens);
 
  private:
   RouterRule rule_;

@@ -114,6 +114,22 @@ at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hid
                                    router_pass(layer, pass, /*counts=*/true), pass.recompute, tape);
 }
 
+at::Tensor Model::extend(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
+                         const LatentCache& cache) {
+  const c10::InferenceMode no_tape;
+  check_bindings(unit, bindings);
+  const int64_t layer = unit - 1;
+  const at::Tensor cached_TC = cache.layer(layer);
+  TORCH_CHECK(hidden_BTD.size(0) == 1 && hidden_BTD.size(1) == cache.added(),
+              "Model::extend: hidden states ", hidden_BTD.sizes(), ", and the cache has room for ",
+              cache.added(), " tokens");
+  const Pass pass{whole_rows(1, cache.added()), Mode::Evaluate, {}, {}};
+  return layers_.at(layer)
+      .forward_cached(bindings, hidden_BTD.flatten(0, 1), cached_TC, rotary_for(cached_TC.size(0)),
+                      router_pass(layer, pass, /*counts=*/false))
+      .view_as(hidden_BTD);
+}
+
 at::Tensor Model::backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
                            const Pass& pass, LayerTape& tape) {
   const c10::InferenceMode no_tape;

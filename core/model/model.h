@@ -32,6 +32,7 @@
 #include "core/model/decoder_layer.h"
 #include "core/model/gradient.h"
 #include "core/model/head.h"
+#include "core/model/latent_cache.h"
 #include "core/model/model_config.h"
 #include "core/model/objective.h"
 #include "core/model/parameter_specs.h"
@@ -81,6 +82,12 @@ class Model final {
   /// Units 1..L. `tape` keeps what backward needs; nullptr when there will be none.
   at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
                      const Pass& pass, LayerTape* tape);
+  /// Units 1..L for tokens that follow those in `cache`: hidden [1, N, D], between cache.begin(N) and
+  /// cache.commit(). Equal to forward over all tokens, up to the order of sums.
+  at::Tensor extend(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
+                    const LatentCache& cache);
+  /// An empty cache that fits this model.
+  [[nodiscard]] LatentCache new_cache() const { return {config_, activation_, device_}; }
   /// Returns the gradient of the unit's input, accumulates those of its parameters and empties the
   /// tape on the way.
   at::Tensor backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
