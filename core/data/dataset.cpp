@@ -131,6 +131,11 @@ class Dataset::Opener {
   std::optional<Tokenizer> tokenizer_;
 };
 
+TokenStream Dataset::open_files(const std::vector<std::string>& files, const DataConfig& config,
+                                const Options& options) {
+  return Opener(config, options).stream(files);
+}
+
 Dataset Dataset::open(const DataConfig& config, const Options& options) {
   Opener opener(config, options);
   return Dataset(config, options, opener);

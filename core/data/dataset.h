@@ -34,6 +34,9 @@ class Dataset {
   /// Throws: Failure (Usage): no file, not text, too short, a file in both sets, a tokenizer or
   /// tokens that do not fit the model; (Storage): the cache cannot be written.
   static Dataset open(const DataConfig& config, const Options& options);
+  /// These files alone, as one stream by the configuration's tokenizer.
+  static TokenStream open_files(const std::vector<std::string>& files, const DataConfig& config,
+                                const Options& options);
 
   /// All tokens of data.train or data.sources, held-out ones included.
   [[nodiscard]] int64_t num_tokens() const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/loaded_model.h"
 
+#include <algorithm>
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -77,8 +79,8 @@ const Bound& LoadedModel::parameter(int64_t index) const {
 
 Bindings LoadedModel::bindings(int64_t unit) const { return units_[static_cast<size_t>(unit)]; }
 
-at::Tensor LoadedModel::hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes) {
-  const Pass pass = evaluation(tokens_BT);
+at::Tensor LoadedModel::hidden(const at::Tensor& tokens_BT, const Pass& pass,
+                               std::vector<LayerTape>* tapes) {
   at::Tensor x = model_->embed(bindings(0), tokens_BT);
   for (int64_t unit = 1; unit <= model_->last_layer_unit(); ++unit) {
     LayerTape* tape = tapes == nullptr ? nullptr : &(*tapes)[static_cast<size_t>(unit)];
@@ -89,7 +91,7 @@ at::Tensor LoadedModel::hidden(const at::Tensor& tokens_BT, std::vector<LayerTap
 
 at::Tensor LoadedModel::logits(const at::Tensor& tokens_BT, bool last_only) {
   const c10::InferenceMode no_autograd;
-  at::Tensor x = hidden(tokens_BT, nullptr);
+  at::Tensor x = hidden(tokens_BT, evaluation(tokens_BT), nullptr);
   if (last_only) {
     x = x.narrow(1, x.size(1) - 1, 1).contiguous();
   }
@@ -112,10 +114,34 @@ at::Tensor LoadedModel::chosen_experts(const at::Tensor& tokens_BT) {
                         : at::stack(chosen);
 }
 
-LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT) {
+std::vector<float> LoadedModel::next_logits(std::span<const int64_t> tokens, LatentCache& cache) {
   const c10::InferenceMode no_autograd;
-  const HeadLoss head =
-      model_->head_loss(bindings(model_->head_unit()), hidden(tokens_BT, nullptr), targets_BT);
+  const auto count = static_cast<int64_t>(tokens.size());
+  const at::Tensor tokens_BT = at::empty({1, count}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), tokens_BT.mutable_data_ptr<int64_t>());
+  cache.begin(count);
+  at::Tensor x = model_->embed(bindings(0), tokens_BT);
+  for (int64_t unit = 1; unit <= model_->last_layer_unit(); ++unit) {
+    x = model_->extend(unit, bindings(unit), x, cache);
+  }
+  cache.commit();
+  const at::Tensor logits_V =
+      model_->head_logits(bindings(model_->head_unit()), x.narrow(1, count - 1, 1).contiguous())
+          .to(at::kFloat)
+          .flatten();
+  const float* first = logits_V.const_data_ptr<float>();
+  return {first, first + logits_V.numel()};
+}
+
+LoadedModel::Loss LoadedModel::loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
+                                    const at::Tensor& document_starts_BT) {
+  const c10::InferenceMode no_autograd;
+  Pass pass = evaluation(tokens_BT);
+  if (document_starts_BT.defined()) {
+    pass.rows = document_rows(document_starts_BT);
+  }
+  const HeadLoss head = model_->head_loss(bindings(model_->head_unit()),
+                                          hidden(tokens_BT, pass, nullptr), targets_BT);
   return {head.loss_sum, head.num_tokens};
 }
 
@@ -124,7 +150,7 @@ LoadedModel::Loss LoadedModel::loss_and_gradients(const at::Tensor& tokens_BT,
   const c10::InferenceMode no_autograd;
   const Pass pass = evaluation(tokens_BT);
   std::vector<LayerTape> tapes(static_cast<size_t>(model_->num_units()));
-  const at::Tensor last = hidden(tokens_BT, &tapes);
+  const at::Tensor last = hidden(tokens_BT, pass, &tapes);
   HeadGradient head =
       model_->head_loss_and_backward(bindings(model_->head_unit()), last, targets_BT, seed);
   at::Tensor dx = std::move(head.dhidden);

@@ -4,6 +4,7 @@
 // The weights come from a checkpoint, a run's folder or a Hugging Face folder.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,13 +39,20 @@ class LoadedModel {
   /// The experts that each token chooses, best first: int32 [mixtures, B * T, K], mixtures in the
   /// order of their layers. A forward of its own.
   at::Tensor chosen_experts(const at::Tensor& tokens_BT);
+  /// An empty cache for one sequence.
+  [[nodiscard]] LatentCache new_cache() const { return model_->new_cache(); }
+  /// The logits [V] after the last of these tokens, which follow those in `cache` and are in it
+  /// then. Throws: Error (INVALID) beyond max_position_embeddings.
+  std::vector<float> next_logits(std::span<const int64_t> tokens, LatentCache& cache);
 
   struct Loss {
     double sum = 0;
     int64_t tokens = 0;
     [[nodiscard]] double mean() const { return sum / static_cast<double>(tokens); }
   };
-  Loss loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT);
+  /// `document_starts`: as in a MicroBatch; undefined: each row is one sequence.
+  Loss loss(const at::Tensor& tokens_BT, const at::Tensor& targets_BT,
+            const at::Tensor& document_starts_BT = {});
   /// As loss; adds seed * d(loss sum) to gradients().
   Loss loss_and_gradients(const at::Tensor& tokens_BT, const at::Tensor& targets_BT, double seed);
 
@@ -55,7 +63,7 @@ class LoadedModel {
   [[nodiscard]] Bindings bindings(int64_t unit) const;
   /// By its number among parameters().
   [[nodiscard]] const Bound& parameter(int64_t index) const;
-  at::Tensor hidden(const at::Tensor& tokens_BT, std::vector<LayerTape>* tapes);
+  at::Tensor hidden(const at::Tensor& tokens_BT, const Pass& pass, std::vector<LayerTape>* tapes);
 
   std::string source_;
   std::vector<std::string> notes_;

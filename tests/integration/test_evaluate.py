@@ -223,48 +223,85 @@ def test_hugging_face_configuration_in_both_spellings(model, outputs, tmp_path):
         assert said["loss"] == outputs[0]["loss"], spelling
 
 
-# generate
 
-def generate(model, *arguments):
-    result = model.run("generate", "--model", "out", *arguments)
-    assert result.code == 0 and not result.err, result
-    return result.out
+# a text
 
-
-def test_generate_continues_the_prompt(model):
-    text = generate(model, "--prompt", "the waters", "--max-tokens", "12", "--temperature", "0")
-    assert text.startswith("the waters") and text.endswith("\n")
-    assert len(text.encode()) <= len("the waters") + 12 + 1
+def test_perplexity_is_that_of_the_loss(outputs):
+    assert outputs[0]["perplexity"] == pytest.approx(math.exp(outputs[0]["loss"]), rel=1e-9)
 
 
-def test_generate_at_temperature_0_is_the_most_likely(model):
-    arguments = ["--prompt", "and darkness", "--max-tokens", "6", "--temperature", "0"]
-    text = generate(model, *arguments)
-    assert generate(model, *arguments) == text
-    assert generate(model, *arguments, "--seed", "99") == text
-    sequence = array.array("q", list(text.encode()[:-1]))
-    safetensors_file.write(model / "said.safetensors", {"tokens": ((1, len(sequence)), sequence)})
-    evaluate(model, "--model", "out", "--tokens", "said.safetensors", "--logits", "said-logits.safetensors")
-    _, logits = safetensors_file.read(model / "said-logits.safetensors")["logits"]
-    for position in range(len("and darkness") - 1, len(sequence) - 1):
-        scores = logits[position * VOCABULARY:(position + 1) * VOCABULARY]
-        best = max(range(258), key=lambda t: scores[t] if t < 256 or t == 257 else -math.inf)
-        assert sequence[position + 1] == best, position
+def write_text(model, size, name="some.txt"):
+    (model / name).write_bytes((model / "text.txt").read_bytes()[:size].decode("utf-8", "ignore").encode())
+    return (model / name).read_bytes()
 
 
-def test_generate_with_a_seed_repeats_itself(model):
-    arguments = ["--prompt", "light", "--max-tokens", "30", "--temperature", "1.0"]
-    texts = {generate(model, *arguments, "--seed", str(seed)) for seed in (1, 1, 2)}
-    assert len(texts) == 2
+def token_losses(model, rows):
+    """Cross entropy of each target of these rows of bytes, from the logits that evaluate writes."""
+    length = len(rows[0])
+    safetensors_file.write(model / "rows.safetensors",
+                           {"tokens": ((len(rows), length), array.array("q", [b for row in rows for b in row]))})
+    evaluate(model, "--model", "hf", "--tokens", "rows.safetensors", "--logits", "rows-logits.safetensors")
+    _, logits = safetensors_file.read(model / "rows-logits.safetensors")["logits"]
+    losses = []
+    for r, row in enumerate(rows):
+        for position in range(length - 1):
+            at = (r * length + position) * VOCABULARY
+            scores = logits[at:at + VOCABULARY]
+            top = max(scores)
+            losses.append(top + math.log(math.fsum(math.exp(s - top) for s in scores)) - scores[row[position + 1]])
+    return losses
 
 
-def test_generate_of_nothing(model):
-    assert generate(model, "--prompt", "day", "--max-tokens", "0") == "day\n"
-    assert generate(model, "--prompt", "", "--max-tokens", "3").endswith("\n")
-    assert generate(model, "--prompt", "über", "--max-tokens", "0") == "über\n"
+@pytest.mark.parametrize("sequence, stride", [(20, None), (20, 20), (20, 7), (63, 1), (1024, None)])
+def test_text_is_cut_into_rows(model, sequence, stride):
+    """Each token but the first counts once, with the context that its row gives it."""
+    text = write_text(model, 64)
+    step = stride or sequence
+    said = evaluate(model, "--model", "hf", "--text", "some.txt", "--sequence-tokens", str(sequence),
+                    *(["--stride", str(stride)] if stride else []))
+    total, next_target = 0.0, 1
+    for begin in range(0, len(text) - 1, step):
+        row = text[begin:begin + sequence + 1]
+        if begin + len(row) > next_target:
+            total += math.fsum(token_losses(model, [row])[next_target - begin - 1:])
+            next_target = begin + len(row)
+    assert next_target == len(text) and said["tokens"] == len(text) - 1
+    assert said["loss"] == pytest.approx(total / (len(text) - 1), rel=1e-5)
+    assert said["perplexity"] == pytest.approx(math.exp(said["loss"]), rel=1e-9)
 
 
-def test_generate_from_an_export(model):
-    arguments = ["--prompt", "the", "--max-tokens", "8", "--temperature", "0"]
-    result = model.run("generate", "--model", "hf", *arguments)
-    assert result.code == 0 and result.out == generate(model, *arguments)
+def test_rows_of_the_file_and_of_the_model(model):
+    write_text(model, 300)
+    by_file = evaluate(model, "run.toml", "--model", "hf", "--text", "some.txt")
+    assert by_file["loss"] == evaluate(model, "--model", "hf", "--text", "some.txt", "--sequence-tokens", "32")["loss"]
+    by_model = evaluate(model, "--model", "hf", "--text", "some.txt")
+    assert by_model["loss"] == evaluate(model, "--model", "hf", "--text", "some.txt", "--sequence-tokens", "1024")["loss"]
+    assert by_model["tokens"] == by_file["tokens"]
+
+
+def test_progress_goes_to_stderr(model):
+    write_text(model, 500)
+    result = model.run("evaluate", "--model", "hf", "--text", "some.txt")
+    assert "tokens/s" in result.err and len(result.out.splitlines()) == 1
+    result = model.run("evaluate", "--model", "hf", "--text", "some.txt", "--quiet")
+    assert result.code == 0 and result.err == ""
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--text", "some.txt", "--sequence-tokens", "1025"], ["1025", "1024"]),
+    (["--text", "some.txt", "--sequence-tokens", "0"], ["--sequence-tokens"]),
+    (["--text", "some.txt", "--sequence-tokens", "10", "--stride", "11"], ["--stride", "10"]),
+    (["--text", "some.txt", "--stride", "0"], ["--stride"]),
+    (["--text", "some.txt", "--tokens", "tokens.safetensors"], ["both"]),
+    (["--tokens", "tokens.safetensors", "--stride", "3"], ["--text"]),
+    (["--text", "none.txt"], ["none.txt"]),
+    (["--text", "short.txt"], ["short.txt", "1 tokens"]),
+    (["--text", "latin.txt"], ["latin.txt", "UTF-8"]),
+])
+def test_texts_and_cuts_that_do_not_fit(model, arguments, said):
+    write_text(model, 300)
+    (model / "short.txt").write_bytes(b"x")
+    (model / "latin.txt").write_bytes(b"gr\xfc\xdfe")
+    result = model.run("evaluate", "--model", "hf", *arguments)
+    assert_fault(result, 2, *said)
+    assert result.out == ""

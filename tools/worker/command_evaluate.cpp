@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// ciuic evaluate: the loss of a model on given tokens or on a run's validation set, and on request
-// its logits, gradients and chosen experts. One rank; one JSON object on stdout and nothing else.
+// ciuic evaluate: the loss and perplexity of a model on given tokens, on a text or on a run's
+// validation set, and on request its logits, gradients and chosen experts. One rank; one JSON object
+// on stdout and nothing else.
+#include <algorithm>
+#include <cmath>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <unistd.h>
 
@@ -11,6 +18,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include "core/data/find_files.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/launch/environment.h"
 #include "core/plugin/precision.h"
@@ -21,7 +29,9 @@
 #include "core/train/run_data.h"
 #include "core/train/run_plan.h"
 #include "core/train/tensor_bridge.h"
+#include "core/train/text_windows.h"
 #include "tools/worker/commands.h"
+#include "tools/worker/progress_line.h"
 
 namespace ciuic::tools {
 namespace {
@@ -166,6 +176,25 @@ core::LoadedModel::Loss run_tokens(core::LoadedModel& model, const at::Tensor& t
   return total;
 }
 
+/// Adds up, and shows how far it is.
+class Sum {
+ public:
+  Sum(int64_t total_tokens, bool is_quiet) : progress_(total_tokens, is_quiet) {}
+  void add(const core::LoadedModel::Loss& loss) {
+    total_.sum += loss.sum;
+    total_.tokens += loss.tokens;
+    progress_.update(total_.tokens, total_.mean());
+  }
+  core::LoadedModel::Loss finish() {
+    progress_.finish(total_.tokens, total_.mean());
+    return total_;
+  }
+
+ private:
+  core::LoadedModel::Loss total_;
+  ProgressLine progress_;
+};
+
 /// FILE's text as the model was trained to read it.
 void use_tokenizer_of(const core::LoadedModel& model, core::DataConfig& data, core::Log& log) {
   const auto own = core::tokenizer_of_model(model.source());
@@ -179,34 +208,138 @@ void use_tokenizer_of(const core::LoadedModel& model, core::DataConfig& data, co
 }
 
 core::LoadedModel::Loss run_validation(core::LoadedModel& model, const core::RunPlan& plan,
-                                       core::Log& log) {
+                                       bool is_quiet, core::Log& log) {
   const core::Dataset data = core::open_data(plan, log);
-  core::LoadedModel::Loss total;
-  for (const core::MicroBatch& batch : core::load_validation(data, 0, 1, kRowsAtOnce)) {
-    const core::LoadedModel::Loss loss = model.loss(batch.tokens, batch.targets);
-    total.sum += loss.sum;
-    total.tokens += loss.tokens;
-  }
-  if (total.tokens == 0) {
+  const auto rows = static_cast<int64_t>(data.validation_rows().size());
+  if (rows == 0) {
     throw Failure(ExitCode::Usage, "the configuration holds out no validation set",
-                  "give --tokens, or set data.validation or data.validation_fraction");
+                  "give --tokens or --text, or set data.validation or data.validation_fraction");
   }
-  return total;
+  Sum sum(rows * data.sequence_tokens(), is_quiet);
+  for (const core::MicroBatch& batch : core::load_validation(data, 0, 1, kRowsAtOnce)) {
+    sum.add(model.loss(batch.tokens, batch.targets, batch.document_starts));
+  }
+  return sum.finish();
+}
+
+/// How --text is cut.
+struct Cut {
+  int64_t sequence = 0;
+  int64_t stride = 0;
+};
+
+Cut cut_of(const CommandLine& line, const po::variables_map& values, int64_t default_sequence,
+           int64_t most) {
+  Cut cut;
+  cut.sequence = values.count("sequence-tokens") != 0 ? values["sequence-tokens"].as<int64_t>()
+                                                      : std::min(default_sequence, most);
+  if (cut.sequence < 1 || cut.sequence > most) {
+    throw line.usage_failure("--sequence-tokens: got " + std::to_string(cut.sequence) +
+                             ", expected 1 to " + std::to_string(most) +
+                             " (max_position_embeddings)");
+  }
+  cut.stride = values.count("stride") != 0 ? values["stride"].as<int64_t>() : cut.sequence;
+  if (cut.stride < 1 || cut.stride > cut.sequence) {
+    throw line.usage_failure("--stride: got " + std::to_string(cut.stride) + ", expected 1 to " +
+                             std::to_string(cut.sequence) + ", the tokens of a row");
+  }
+  return cut;
+}
+
+/// One row of a batch; equal lengths share a batch.
+void fill_row(const core::TokenStream& text, const core::TextWindow& window, int64_t* inputs,
+              int64_t* targets) {
+  text.piece(window.begin, window.length, inputs, targets, nullptr);
+  std::fill_n(targets, window.seen, core::kIgnoredTarget);
+}
+
+/// The file is mapped, and a batch of rows is in memory at a time.
+core::LoadedModel::Loss run_text(core::LoadedModel& model, const core::TokenStream& text,
+                                 const Cut& cut, bool is_quiet) {
+  const core::TextWindows windows(text.num_tokens(), cut.sequence, cut.stride);
+  Sum sum(text.num_tokens() - 1, is_quiet);
+  for (int64_t next = 0; next < windows.count();) {
+    const int64_t length = windows.at(next).length;
+    int64_t rows = 1;
+    while (rows < kRowsAtOnce && next + rows < windows.count() &&
+           windows.at(next + rows).length == length) {
+      ++rows;
+    }
+    const at::Tensor inputs = at::empty({rows, length}, at::kLong);
+    const at::Tensor targets = at::empty({rows, length}, at::kLong);
+    for (int64_t row = 0; row < rows; ++row) {
+      fill_row(text, windows.at(next + row), inputs.mutable_data_ptr<int64_t>() + row * length,
+               targets.mutable_data_ptr<int64_t>() + row * length);
+    }
+    sum.add(model.loss(inputs, targets));
+    next += rows;
+  }
+  return sum.finish();
+}
+
+/// A folder for tokens that are wanted once; goes with this object, while mapped files stay.
+class PassingFolder {
+ public:
+  PassingFolder() {
+    std::string path = (std::filesystem::temp_directory_path() / "ciuic-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) {
+      throw Failure(ExitCode::Storage,
+                    std::string("no folder for tokens can be made: ") + std::strerror(errno), "",
+                    {{"file", path}});
+    }
+    path_ = path;
+  }
+  PassingFolder(const PassingFolder&) = delete;
+  PassingFolder& operator=(const PassingFolder&) = delete;
+  ~PassingFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// Any kind of file that data.train takes, by the model's own tokenizer.
+core::TokenStream open_text(const std::string& file, const core::LoadedModel& model,
+                            core::Log& log) {
+  const PassingFolder folder;
+  core::DataConfig config;
+  config.tokenizer = core::tokenizer_of_model(model.source()).value_or("bytes");
+  core::Dataset::Options options;
+  options.ids = core::token_ids(model.config());
+  options.cache.folder = folder.path();
+  options.cache.threads = core::usable_cores();
+  options.cache.note = [&log](const std::string& what) { log.info(what); };
+  core::TokenStream text =
+      core::Dataset::open_files(core::find_files({file}, "--text"), config, options);
+  if (text.num_tokens() < 2) {
+    throw Failure(ExitCode::Usage,
+                  "--text: got " + std::to_string(text.num_tokens()) +
+                      " tokens, expected at least 2: each token but the first has a loss",
+                  "give a longer text", {{"file", file}});
+  }
+  return text;
 }
 
 CommandLine command_line() {
   CommandLine line(
       "evaluate",
       "ciuic evaluate [FILE] --model DIR [--tokens IN.safetensors] [--logits OUT.safetensors]\n"
-      "       [--gradients OUT.safetensors] [--routing OUT.safetensors]",
-      "Prints one JSON object with the mean next-token loss of the model in DIR (a run's folder, "
-      "a\n"
-      "checkpoint or a Hugging Face folder) on the tensor `tokens` of IN, int64 [batch, sequence], "
-      "each row\n"
-      "one document; without --tokens on FILE's validation set. fp32 unless FILE chooses another "
-      "precision.",
+      "       [--gradients OUT.safetensors] [--routing OUT.safetensors]\n"
+      "       ciuic evaluate [FILE] --model DIR --text FILE [--sequence-tokens N] [--stride N]",
+      "Prints one JSON object with the mean next-token loss, and its perplexity, of the model in "
+      "DIR (a run's\n"
+      "folder, a checkpoint or a Hugging Face folder) on the tensor `tokens` of IN, int64 [batch, "
+      "sequence],\n"
+      "each row one document; or on a text, cut into rows; else on FILE's validation set. fp32 "
+      "unless FILE\n"
+      "chooses another precision.",
       "  ciuic evaluate configs/quickstart.toml --model runs/quickstart\n"
-      "  ciuic evaluate --model hf/dir --tokens tokens.safetensors --logits logits.safetensors\n");
+      "  ciuic evaluate --model hf/dir --tokens tokens.safetensors --logits logits.safetensors\n"
+      "  ciuic evaluate --model runs/quickstart --text book.txt --sequence-tokens 256 --stride "
+      "128\n");
   line.options().add_options()("model", po::value<std::string>()->value_name("DIR"),
                                "Where the weights are")(
       "tokens", po::value<std::string>()->value_name("FILE"), "Tokens to evaluate")(
@@ -216,8 +349,14 @@ CommandLine command_line() {
       "Writes the loss's fp32 gradients by name")(
       "routing", po::value<std::string>()->value_name("FILE"),
       "Writes the chosen `experts`, best first, int32 [mixtures, batch x sequence, experts per "
-      "token]")("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-                "Overrides one key of FILE")(
+      "token]")(
+      "text", po::value<std::string>()->value_name("FILE"), "A text, or tokens as in data.train, to evaluate on")(
+      "sequence-tokens", po::value<int64_t>()->value_name("N"),
+      "Tokens of a row of --text; FILE's data.sequence_tokens, or the model's most")(
+      "stride", po::value<int64_t>()->value_name("N"),
+      "How far a row of --text begins after the one before; the rest of it is context only")(
+      "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "Overrides one key of FILE")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
   add_log_options(line);
@@ -239,8 +378,17 @@ int evaluate(const Arguments& arguments) {
   if (values->count("model") == 0) {
     throw line.usage_failure("no --model is given");
   }
-  if (file.empty() && tokens_file.empty()) {
-    throw line.usage_failure("neither FILE nor --tokens is given: there is nothing to evaluate on");
+  const std::string text_file = get(*values, "text");
+  const bool is_quiet = terminal_level(*values) > core::LogLevel::Info;
+  if (file.empty() && tokens_file.empty() && text_file.empty()) {
+    throw line.usage_failure(
+        "neither FILE nor --tokens nor --text is given: there is nothing to evaluate on");
+  }
+  if (!tokens_file.empty() && !text_file.empty()) {
+    throw line.usage_failure("--tokens and --text are both given");
+  }
+  if (text_file.empty() && (values->count("sequence-tokens") + values->count("stride")) != 0) {
+    throw line.usage_failure("--sequence-tokens and --stride belong to --text");
   }
   if (tokens_file.empty() && outputs.any()) {
     throw line.usage_failure("--logits, --gradients and --routing belong to --tokens");
@@ -264,15 +412,20 @@ int evaluate(const Arguments& arguments) {
   }
 
   core::LoadedModel::Loss loss;
-  if (tokens_file.empty()) {
-    loss = run_validation(model, *plan, log);
+  if (!text_file.empty()) {
+    const int64_t most = model.config().max_position_embeddings;
+    const Cut cut = cut_of(line, *values, plan ? plan->config.data.sequence_tokens : most, most);
+    loss = run_text(model, open_text(text_file, model, log), cut, is_quiet);
+  } else if (tokens_file.empty()) {
+    loss = run_validation(model, *plan, is_quiet, log);
   } else {
     const at::Tensor tokens = read_tokens(opener, tokens_file);
     check_tokens(tokens, model.config(), tokens_file);
     loss = run_tokens(model, tokens, outputs, opener);
   }
-  std::printf("{\"loss\": %s, \"tokens\": %lld, \"model\": %s}\n",
-              core::json_number(loss.mean()).c_str(), static_cast<long long>(loss.tokens),
+  std::printf("{\"loss\": %s, \"perplexity\": %s, \"tokens\": %lld, \"model\": %s}\n",
+              core::json_number(loss.mean()).c_str(),
+              core::json_number(std::exp(loss.mean())).c_str(), static_cast<long long>(loss.tokens),
               nlohmann::json(model.source()).dump().c_str());
   return 0;
 }
