@@ -45,10 +45,14 @@ class Writer {
     if ((key.flags & kOptional) != 0 && !is_set(key, config_)) {
       return false;
     }
-    // Beside files of their own the fraction has no effect, which would be an error.
-    const bool is_moot = key.table == "data" && key.name == "validation_fraction" &&
-                         !config_.data.validation.empty();
-    return !is_moot && (form_.has_places || (key.flags & kPlace) == 0);
+    return !is_moot(key) && (form_.has_places || (key.flags & kPlace) == 0);
+  }
+
+  /// Without effect beside another key, which would be an error.
+  [[nodiscard]] bool is_moot(const Key& key) const {
+    const std::string path = key.path();
+    return (path == "data.validation_fraction" && !config_.data.validation.empty()) ||
+           (path == "optimizer.gradient_clip_norm" && !config_.schedule.gradient_clip_norm.empty());
   }
 
   void write_model_fields() {

@@ -32,6 +32,7 @@ class Checker {
     check_model();
     check_data();
     check_validation();
+    check_clip_norm();
     check_not_built();
     fill_derived();
   }
@@ -225,6 +226,14 @@ class Checker {
     }
   }
 
+  void check_clip_norm() {
+    if (is_given("schedule.gradient_clip_norm") && is_given("optimizer.gradient_clip_norm")) {
+      problem_at_key("schedule.gradient_clip_norm",
+                     "schedule.gradient_clip_norm: optimizer.gradient_clip_norm sets it already; "
+                     "keep one of them");
+    }
+  }
+
   void check_not_built() {
     if (config_.checkpoint.asynchronous) {
       problem_at_key("checkpoint.asynchronous",
@@ -271,25 +280,29 @@ class Checker {
 /// Of keys that exclude each other, one that was overridden replaces the one in the file: `--set
 /// run.tokens=2B`.
 void prefer_overrides(Node& root) {
-  struct Pair {
-    std::string_view table, a, b;
+  struct Name {
+    std::string_view table, key;
   };
-  constexpr std::array<Pair, 4> kPairs{{{"run", "steps", "tokens"},
-                                        {"model", "preset", "from"},
-                                        {"data", "train", "sources"},
-                                        {"data", "validation", "validation_fraction"}}};
+  constexpr std::array<std::pair<Name, Name>, 5> kPairs{
+      {{{"run", "steps"}, {"run", "tokens"}},
+       {{"model", "preset"}, {"model", "from"}},
+       {{"data", "validation"}, {"data", "validation_fraction"}},
+       {{"optimizer", "gradient_clip_norm"}, {"schedule", "gradient_clip_norm"}}}};
   const auto is_override = [](const Node* node) {
     return node != nullptr && node->where.is_override();
   };
-  for (const Pair& pair : kPairs) {
-    Node* table = root.find(pair.table);
-    if (table == nullptr) {
+  const auto is_overridden = [&](const Name& name) {
+    const Node* table = root.find(name.table);
+    return table != nullptr && is_override(table->find(name.key));
+  };
+  for (const auto& [a, b] : kPairs) {
+    const bool a_set = is_overridden(a);
+    if (a_set == is_overridden(b)) {
       continue;
     }
-    const bool a_set = is_override(table->find(pair.a));
-    const bool b_set = is_override(table->find(pair.b));
-    if (a_set != b_set) {
-      table->erase(a_set ? pair.b : pair.a);
+    const Name& other = a_set ? b : a;
+    if (Node* table = root.find(other.table)) {
+      table->erase(other.key);
     }
   }
 }

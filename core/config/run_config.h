@@ -101,6 +101,7 @@ struct ScheduleSection {
   SchedulePhases router_z_loss_weight = constant(0);
   SchedulePhases mtp_loss_weight = constant(0.3);
   SchedulePhases router_noise = constant(0);
+  SchedulePhases gradient_clip_norm;  // empty: optimizer.gradient_clip_norm
 
   static SchedulePhases constant(double value) {
     return {{SchedulePhase::Until::End, 0, value, SchedulePhase::Shape::Constant}};
@@ -154,6 +155,12 @@ struct RunConfig {
   [[nodiscard]] Where where(const std::string& key) const;
   std::string file;
 
+  /// schedule.gradient_clip_norm, or optimizer.gradient_clip_norm as a schedule.
+  [[nodiscard]] SchedulePhases clip_norm() const {
+    return schedule.gradient_clip_norm.empty()
+               ? ScheduleSection::constant(optimizer.gradient_clip_norm)
+               : schedule.gradient_clip_norm;
+  }
   [[nodiscard]] bool validates() const {
     return validation.every.unit != Interval::Unit::Never &&
            (!data.validation.empty() || data.validation_fraction > 0);

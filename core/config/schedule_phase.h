@@ -11,11 +11,11 @@ namespace ciuic::core {
 
 struct SchedulePhase {
   enum class Until { Steps, Tokens, End };
-  enum class Shape { Linear, Constant, Cosine, Step };
+  enum class Shape { Linear, Constant, Cosine, Step, Exponential, Sqrt, InverseSqrt };
 
   Until until = Until::End;
   int64_t count = 0;  // steps or tokens from the start of training
-  double to = 0;
+  double to = 0;      // InverseSqrt has none: 0
   Shape shape = Shape::Constant;
 
   friend bool operator==(const SchedulePhase&, const SchedulePhase&) = default;

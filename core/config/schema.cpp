@@ -167,8 +167,8 @@ constexpr std::array kKeys{
     Key{"schedule", "learning_rate", KeyType::Schedule,
         at<&RunConfig::schedule, &ScheduleSection::learning_rate>,
         "A number, or phases { until = \"N steps\" | \"N tokens\" | \"end\", to, shape = "
-        "\"linear\" | \"constant\" | "
-        "\"cosine\" | \"step\" }.",
+        "\"linear\" | \"constant\" | \"cosine\" | \"step\" | \"exponential\" | \"sqrt\" | "
+        "\"inverse_sqrt\" }.",
         kMovesBits, 0, 1e6},
     Key{"schedule", "expert_bias_rate", KeyType::Schedule,
         at<&RunConfig::schedule, &ScheduleSection::expert_bias_rate>,
@@ -195,6 +195,10 @@ constexpr std::array kKeys{
         at<&RunConfig::schedule, &ScheduleSection::router_noise>,
         "Likewise: standard deviation of normal noise on the routers' logits while training.",
         kMovesBits, 0, 1e6},
+    Key{"schedule", "gradient_clip_norm", KeyType::Schedule,
+        at<&RunConfig::schedule, &ScheduleSection::gradient_clip_norm>,
+        "Likewise, in place of optimizer.gradient_clip_norm.", kMovesBits | kOptional, 0, 1e30, "",
+        "1.0"},
     // [checkpoint]
     Key{"checkpoint", "plugin", KeyType::Plugin,
         at<&RunConfig::checkpoint, &CheckpointSection::plugin>, "Which one.", 0},
@@ -278,6 +282,9 @@ bool is_set(const Key& key, const RunConfig& config) {
   }
   if (const auto* sources = std::get_if<std::vector<DataSource>*>(&slot)) {
     return !(*sources)->empty();
+  }
+  if (const auto* phases = std::get_if<SchedulePhases*>(&slot)) {
+    return !(*phases)->empty();
   }
   if (const auto* decorators = std::get_if<DecoratorList*>(&slot)) {
     return !(*decorators)->is_empty();

@@ -18,10 +18,15 @@ struct Shape {
   SchedulePhase::Shape shape;
   std::string_view name;
 };
-constexpr std::array<Shape, 4> kShapes{{{SchedulePhase::Shape::Linear, "linear"},
+constexpr std::array<Shape, 7> kShapes{{{SchedulePhase::Shape::Linear, "linear"},
                                         {SchedulePhase::Shape::Constant, "constant"},
                                         {SchedulePhase::Shape::Cosine, "cosine"},
-                                        {SchedulePhase::Shape::Step, "step"}}};
+                                        {SchedulePhase::Shape::Step, "step"},
+                                        {SchedulePhase::Shape::Exponential, "exponential"},
+                                        {SchedulePhase::Shape::Sqrt, "sqrt"},
+                                        {SchedulePhase::Shape::InverseSqrt, "inverse_sqrt"}}};
+constexpr std::string_view kExpectedShape =
+    "one of linear | constant | cosine | step | exponential | sqrt | inverse_sqrt";
 
 /// A duration of 0 is no duration: it turns off what the key is for.
 bool may_be_never(const Key& key) { return key.type == KeyType::Duration && key.min == 0; }
@@ -179,7 +184,7 @@ std::string_view assign_phase_key(const Key& key, std::string_view name, const N
     return parse_until(text, phase) ? "" : "\"20 steps\", \"2B tokens\" or \"end\"";
   }
   if (name == "shape") {
-    return parse_shape(text, phase) ? "" : "one of linear | constant | cosine | step";
+    return parse_shape(text, phase) ? "" : kExpectedShape;
   }
   const auto value = number_of(node);
   phase.to = value.value_or(0);
@@ -206,12 +211,39 @@ std::optional<SchedulePhase> phase_of(const Key& key, const Node& node, const st
       problems.push_back(value_problem(path + "." + entry.key, entry.node, wanted));
     }
   }
+  const bool has_target = phase.shape != SchedulePhase::Shape::InverseSqrt;
   for (std::string_view name : kNames) {
-    if (node.find(name) == nullptr) {
+    if (node.find(name) == nullptr && (name != "to" || has_target)) {
       problems.push_back(problem_at(node.where, path + "." + std::string(name) + " is missing"));
     }
   }
+  if (const Node* to = node.find("to"); to != nullptr && !has_target) {
+    problems.push_back(problem_at(to->where, path +
+                                                 ".to has no effect: inverse_sqrt falls from the "
+                                                 "value before it as 1 / sqrt(position)"));
+  }
   return problems.size() == before ? std::optional(phase) : std::nullopt;
+}
+
+/// What a phase's shape asks of the value in front of it.
+void check_begin(const SchedulePhases& phases, size_t i, const std::string& name,
+                 const Where& where, Problems& problems) {
+  using Kind = SchedulePhase::Shape;
+  const Kind shape = phases[i].shape;
+  if (shape != Kind::Exponential && shape != Kind::InverseSqrt) {
+    return;
+  }
+  const bool begins_above_zero = i > 0 && phases[i - 1].count > 0 &&
+                                 (phases[i - 1].to > 0 || phases[i - 1].shape == Kind::InverseSqrt);
+  if (!begins_above_zero) {
+    problems.push_back(problem_at(
+        where,
+        name + ": " + (shape == Kind::Exponential ? "exponential" : "inverse_sqrt") +
+            " begins at the value before it, which must be above 0; put a phase in front of it"));
+  } else if (shape == Kind::Exponential && phases[i].to == 0) {
+    problems.push_back(
+        problem_at(where, name + ".to: exponential never reaches 0; give a number above it"));
+  }
 }
 
 /// Phases end one after another; nothing follows "end". Steps against tokens can be told only once
@@ -229,6 +261,7 @@ void check_order(const SchedulePhases& phases, const Node& node, const std::stri
           problem_at(where, name + " has no effect: the phase before it lasts until the end"));
       continue;
     }
+    check_begin(phases, i, name, where, problems);
     if (phase.until == SchedulePhase::Until::End) {
       continue;
     }
@@ -272,9 +305,10 @@ std::string phases_text(const SchedulePhases& phases) {
   for (const SchedulePhase& phase : phases) {
     const auto shape = std::find_if(kShapes.begin(), kShapes.end(),
                                     [&](const Shape& s) { return s.shape == phase.shape; });
-    text += (text.empty() ? "" : ", ") + std::string("{ until = ") +
-            toml_string(until_text(phase)) + ", to = " + toml_float(phase.to) +
-            ", shape = " + toml_string(shape->name) + " }";
+    text +=
+        (text.empty() ? "" : ", ") + std::string("{ until = ") + toml_string(until_text(phase)) +
+        (phase.shape == SchedulePhase::Shape::InverseSqrt ? "" : ", to = " + toml_float(phase.to)) +
+        ", shape = " + toml_string(shape->name) + " }";
   }
   return "[" + text + "]";
 }

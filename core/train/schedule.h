@@ -1,40 +1,68 @@
 // SPDX-License-Identifier: MIT
 //
-// A value over training: learning rate, expert bias rate. Step t (from 1) uses the value at t;
-// linear and cosine go from the value before the phase (0 before the first) to `to`, reached at
-// `until`, so a warm-up over n steps begins at to / n.
+// A value over training: learning rate, expert bias rate, weights of losses, norm to clip at. Step
+// t (from 1) uses the value at t. A phase goes from the value before it, a (0 before the first), to
+// its `to`, b, reached at `until`. With x from 0 to 1 over the phase:
 //
-// A pure function of t: resume needs no state, and every rank gets the same bits. t counts applied
-// updates, so a skipped step does not advance it. Source: DeepSeek-V3, arXiv:2412.19437,
-// section 4.2, writes its rate in steps and tokens; both may be mixed here.
+//   linear        a + (b - a) x                          a warm-up over n steps begins at b / n
+//   cosine        b + (a - b) (1 + cos(pi x)) / 2        SGDR, arXiv:1608.03983, equation 5
+//   constant, step  b from the first step on
+//   exponential   a (b / a)^x                            WSD's decay, MiniCPM, arXiv:2404.06395
+//   sqrt          a + (b - a) sqrt(x)                    "1-sqrt", arXiv:2405.18392
+//   inverse_sqrt  a sqrt(begin / position)               no b; arXiv:1706.03762, equation 3
+//
+// A phase until so many steps is measured in steps, one until so many tokens in tokens, and "end"
+// in what sets the run's length. Only applied updates count, and their tokens; a skipped step
+// advances nothing. Where the phase before has the other unit, the phase begins where the run as
+// planned has it.
+//
+// A pure function of position and file: resume needs no other state, and every rank gets the same
+// bits. Source: DeepSeek-V3, arXiv:2412.19437, section 4.2, writes its recipe in steps and tokens.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "core/config/schedule_phase.h"
+#include "core/train/batch_course.h"
 
 namespace ciuic::core {
 
+/// Updates applied and the tokens that went into them, those of the step in question included.
+struct SchedulePosition {
+  double updates = 0;
+  double tokens = 0;
+};
+
 class Schedule {
  public:
-  /// A phase in tokens ends at the step t where t * step_tokens reaches it, which may lie between
-  /// two steps: the ramp is taken at the exact token. "end" is total_steps. After the last phase
-  /// its `to` stays. Throws: Failure (Usage) if a phase ends before the one before it.
-  Schedule(const SchedulePhases& phases, int64_t total_steps, int64_t step_tokens);
+  /// Throws: Failure (Usage) if a phase ends before the one before it.
+  Schedule(const SchedulePhases& phases, const BatchCourse& course);
 
-  /// The value that step t uses, t from 1. At 0: the value before training.
-  [[nodiscard]] double at(int64_t t) const;
+  /// After the last phase its `to` stays. At position 0: the value before training.
+  [[nodiscard]] double at(SchedulePosition position) const;
+
+  /// Is there more than one value?
+  [[nodiscard]] bool varies() const { return varies_; }
+  /// Where phases end if no step is skipped, in steps; maybe between two.
+  [[nodiscard]] const std::vector<double>& ends() const { return ends_; }
 
  private:
-  /// Positions in steps; a phase in tokens may begin or end between two.
   struct Phase {
-    double begin, end;
+    bool is_in_tokens;
+    double begin, end;  // in that unit
     double from, to;
     SchedulePhase::Shape shape;
+
+    [[nodiscard]] double at(double position) const;
   };
 
   std::vector<Phase> phases_;
+  std::vector<double> ends_;
+  bool varies_ = false;
 };
+
+/// Step t of a run that skips none.
+SchedulePosition planned_position(const BatchCourse& course, uint64_t step);
 
 }  // namespace ciuic::core

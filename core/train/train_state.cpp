@@ -19,9 +19,13 @@ std::string TrainState::to_json() const {
   for (const auto& [key, text] : numerics) {
     settings[key] = text;
   }
-  const nlohmann::json json{{"version", kVersion}, {"step", step},
-                            {"updates", updates},  {"tokens", tokens},
-                            {"samples", samples},  {"skipped_steps", skipped_steps},
+  const nlohmann::json json{{"version", kVersion},
+                            {"step", step},
+                            {"updates", updates},
+                            {"update_tokens", update_tokens},
+                            {"tokens", tokens},
+                            {"samples", samples},
+                            {"skipped_steps", skipped_steps},
                             {"settings", settings}};
   return json.dump(1);
 }
@@ -39,6 +43,8 @@ TrainState TrainState::from_json(const std::string& text, const std::string& fil
     state.step = json.at("step").get<uint64_t>();
     state.updates = json.at("updates").get<uint64_t>();
     state.tokens = json.at("tokens").get<uint64_t>();
+    // Written before 0.3 without it, when no step was ever skipped.
+    state.update_tokens = json.value("update_tokens", state.tokens);
     state.samples = json.at("samples").get<uint64_t>();
     state.skipped_steps = json.at("skipped_steps").get<uint64_t>();
     for (const auto& [key, value] : json.at("settings").items()) {

@@ -12,8 +12,9 @@
 namespace ciuic::core {
 
 struct TrainState {
-  uint64_t step = 0;     // steps done, skipped ones included
-  uint64_t updates = 0;  // updates applied: what schedules and bias correction count
+  uint64_t step = 0;           // steps done, skipped ones included
+  uint64_t updates = 0;        // updates applied: what schedules and bias correction count
+  uint64_t update_tokens = 0;  // that went into those updates
   uint64_t tokens = 0;
   uint64_t samples = 0;
   uint64_t skipped_steps = 0;

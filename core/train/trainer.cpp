@@ -19,20 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-uint64_t steps_of(const RunConfig& config, uint64_t step_tokens) {
-  if (config.run.steps) {
-    return static_cast<uint64_t>(*config.run.steps);
-  }
-  const auto tokens = static_cast<uint64_t>(*config.run.tokens);
-  return (tokens + step_tokens - 1) / step_tokens;
-}
-
-int64_t rows_of(const BatchPlan& plan) {
-  uint32_t rows = 1;
+/// Whole rows that fill a micro-batch of the plan, whose own may be shorter.
+int64_t rows_of(const BatchPlan& plan, int64_t sequence_tokens) {
+  int64_t rows = 1;
   for (const ciuic_batch_item& item : plan.items) {
-    rows = std::max(rows, item.row + 1);
+    rows = std::max(rows, int64_t{item.row} + 1);
   }
-  return rows;
+  return std::max<int64_t>(1, rows * plan.row_tokens / sequence_tokens);
 }
 
 }  // namespace
@@ -41,6 +34,9 @@ int64_t rows_of(const BatchPlan& plan) {
 struct Trainer::StepResult {
   uint64_t step = 0;
   uint64_t planned_tokens = 0;
+  uint64_t samples = 0;
+  uint32_t row_tokens = 0;
+  SchedulePosition position;
   double loss_sum = 0;
   double tokens = 0;
   Objective objective;
@@ -82,17 +78,15 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
                static_cast<uint64_t>(session.plan().config.run.seed)}),
       checkpointing_(session, folder),
       first_plan_(plan_step(1)),
-      total_steps_(steps_of(session.plan().config, first_plan_.tokens)),
-      learning_rate_(session.plan().config.schedule.learning_rate,
-                     static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
-      bias_rate_(session.plan().config.schedule.expert_bias_rate,
-                 static_cast<int64_t>(total_steps_), static_cast<int64_t>(first_plan_.tokens)),
-      objective_(session.plan().config.schedule, static_cast<int64_t>(total_steps_),
-                 static_cast<int64_t>(first_plan_.tokens)),
+      schedules_(
+          session.plan().config,
+          planned_course(session.plan(), session.scheduler(),
+                         first_request(session.plan(), session.identity().world), first_plan_)),
+      total_steps_(schedules_.course.total_steps()),
       progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
                 state_.step, total_steps_),
       validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
-                                  rows_of(first_plan_))) {
+                                  rows_of(first_plan_, session.data().sequence_tokens()))) {
   state_.numerics = numerics_of(session);
 }
 
@@ -130,16 +124,12 @@ ExitCode Trainer::run() {
 }
 
 BatchPlan Trainer::plan_step(uint64_t step) const {
-  ciuic_batch_request request{};
-  request.struct_size = sizeof(request);
-  request.seed = static_cast<uint64_t>(session_.plan().config.run.seed);
+  ciuic_batch_request request = first_request(session_.plan(), session_.identity().world);
   request.step = step;
   request.consumed_samples = step == 1 ? 0 : state_.samples;
   request.consumed_tokens = step == 1 ? 0 : state_.tokens;
   request.epoch = session_.data().epoch_of_sample(request.consumed_samples);
-  request.world = static_cast<uint32_t>(session_.identity().world);
   request.only_rank = session_.identity().rank;
-  request.row_tokens = static_cast<uint32_t>(session_.data().sequence_tokens());
   return session_.scheduler().plan(request);
 }
 
@@ -175,8 +165,12 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
   // Divided by the planned tokens here, and in update() by how many really counted: the same unless
   // targets are ignored.
   result.planned_tokens = plan.tokens;
+  result.samples = plan.samples;
+  result.row_tokens = plan.row_tokens;
+  result.position = {static_cast<double>(state_.updates + 1),
+                     static_cast<double>(state_.update_tokens + plan.tokens)};
   result.loss_scale = session_.precision().loss_scale();
-  result.objective = objective_.at(static_cast<int64_t>(state_.updates) + 1);
+  result.objective = schedules_.objective.at(result.position);
   result.objective.seed = result.loss_scale / static_cast<double>(plan.tokens);
   for (uint32_t m = 0; m < plan.micro_batches; ++m) {
     const PassResult pass =
@@ -224,11 +218,11 @@ void Trainer::update(StepResult& result) {
   const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
 
-  const double max_norm = config.optimizer.gradient_clip_norm;
+  const double max_norm = schedules_.gradient_clip_norm.at(result.position);
   const double clip = max_norm > 0 ? std::min(1.0, max_norm / (stats.norm + 1e-6)) : 1.0;
   result.grad_norm_clipped = result.grad_norm * clip;
   result.is_skipped = is_bad || !has_tokens;
-  result.learning_rate = learning_rate_.at(static_cast<int64_t>(state_.updates) + 1);
+  result.learning_rate = schedules_.learning_rate.at(result.position);
 
   ciuic_step_update step{};
   step.struct_size = sizeof(step);
@@ -250,8 +244,9 @@ void Trainer::update(StepResult& result) {
     ++state_.skipped_steps;
     session_.model().reset_expert_loads();
   } else {
-    update_expert_bias();
+    update_expert_bias(schedules_.expert_bias_rate.at(result.position));
     ++state_.updates;
+    state_.update_tokens += result.planned_tokens;
   }
   result.optimizer_seconds = seconds_since(begin);
   result.seconds = seconds_since(result.begin);
@@ -275,10 +270,9 @@ void Trainer::update(StepResult& result) {
   }
 }
 
-void Trainer::update_expert_bias() {
+void Trainer::update_expert_bias(double rate) {
   const c10::InferenceMode no_autograd;
   Model& model = session_.model();
-  const double rate = bias_rate_.at(static_cast<int64_t>(state_.updates) + 1);
   at::Tensor loads = model.expert_loads();
   if (loads.numel() > 0 && rate != 0) {
     sum_in_place(session_.control(),
@@ -317,6 +311,7 @@ void Trainer::report(const StepResult& r) {
       .add("rss_bytes", static_cast<int64_t>(r.rss_bytes))
       .add("device_memory_bytes", int64_t{0});
   add_terms(r, line);
+  add_scheduled(r, line);
   for (const auto& [name, value] : extra) {
     line.add(name, value);
   }
@@ -333,6 +328,18 @@ void Trainer::add_terms(const StepResult& r, JsonLine& line) const {
   }
   if (session_.model().num_depths() > 0) {
     line.add("mtp_loss", r.prediction_loss_sum / r.predicted_tokens);
+  }
+}
+
+/// Values that this run's schedules and batch scheduler vary, as the step used them.
+void Trainer::add_scheduled(const StepResult& r, JsonLine& line) const {
+  if (!schedules_.course.is_constant()) {
+    line.add("batch_sequences", r.samples).add("sequence_tokens", int64_t{r.row_tokens});
+  }
+  for (const auto& [key, schedule] : schedules_.all()) {
+    if (schedule->varies() && key != "learning_rate") {
+      line.add(key, schedule->at(r.position));
+    }
   }
 }
 

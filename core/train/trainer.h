@@ -12,10 +12,10 @@
 #include "core/train/binder.h"
 #include "core/train/checkpointing.h"
 #include "core/train/metrics_file.h"
-#include "core/train/objective_schedule.h"
 #include "core/train/passes.h"
+#include "core/train/planned_course.h"
 #include "core/train/progress.h"
-#include "core/train/schedule.h"
+#include "core/train/run_schedules.h"
 #include "core/train/session.h"
 
 namespace ciuic::core {
@@ -44,9 +44,10 @@ class Trainer {
   void run_passes(const BatchPlan& plan, StepResult& result);
   void agree_on(StepResult& result);
   void update(StepResult& result);
-  void update_expert_bias();
+  void update_expert_bias(double rate);
   void report(const StepResult& result);
   void add_terms(const StepResult& result, JsonLine& line) const;
+  void add_scheduled(const StepResult& result, JsonLine& line) const;
   void validate(bool is_due);
   [[nodiscard]] bool is_validation_due(const TrainState& before) const;
   void write_run_line();
@@ -60,10 +61,8 @@ class Trainer {
   Passes passes_;
   Checkpointing checkpointing_;
   const BatchPlan first_plan_;
+  const RunSchedules schedules_;
   const uint64_t total_steps_;
-  const Schedule learning_rate_;
-  const Schedule bias_rate_;
-  const ObjectiveSchedule objective_;
   Progress progress_;
   std::vector<MicroBatch> validation_;
   uint64_t last_validated_ = ~uint64_t{0};

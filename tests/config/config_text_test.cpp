@@ -91,6 +91,21 @@ TEST(ConfigText, ResolvedFileOfARunWithoutValidationLoads) {
   EXPECT_FALSE(second.config.validates());
 }
 
+TEST(ConfigText, ResolvedFileKeepsScheduledClipNormAndShapes) {
+  const Loaded first =
+      parse(kMinimal +
+            "[schedule]\ngradient_clip_norm = [{ until = \"5 steps\", to = 2, "
+            "shape = \"step\" }, { until = \"9 steps\", shape = \"inverse_sqrt\" }, "
+            "{ until = \"end\", to = 1, shape = \"exponential\" }]\n");
+  ASSERT_TRUE(first.ok()) << problems_of(first);
+  const std::string text = resolved_toml(first.config);
+  EXPECT_THAT(text, HasSubstr("{ until = \"9 steps\", shape = \"inverse_sqrt\" }"));
+  EXPECT_THAT(text, Not(HasSubstr("gradient_clip_norm = 1.0")));
+  const Loaded second = parse(text);
+  EXPECT_TRUE(second.ok()) << problems_of(second);
+  EXPECT_EQ(second.config.clip_norm(), first.config.clip_norm());
+}
+
 TEST(ConfigText, ResolvedFileTakesWhatTheCallerResolved) {
   const RunConfig config = parse(kMinimal + "[optimizer.adamw]\nbeta1 = 0.8\n").config;
   ResolvedParts parts;

@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"[optimizer]\ngradient_clipp1ng = 1.0",
              "8: optimizer.gradient_clipp1ng is no key; did you mean gradient_clip_norm?"},
         Case{"gradient_clip_norm = 1.0",
-             "7: data.gradient_clip_norm is no key; it belongs to [optimizer]"},
+             "7: data.gradient_clip_norm is no key; it belongs to [optimizer] or [schedule]"},
         Case{"[optimizer]\ngradient_clip_norm = \"1\"",
              "8: optimizer.gradient_clip_norm: got \"1\", expected a finite number, 0 or more"},
         Case{"[optimizer]\ngradient_clip_norm = nan",
@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
              "of phases"},
         Case{"[schedule]\nlearning_rate = [\n{ until = \"end\", to = 1, shape = \"cosin\" },\n]",
              "9: schedule.learning_rate[0].shape: got \"cosin\", expected one of linear | constant "
-             "| cosine | step"},
+             "| cosine | step | exponential | sqrt | inverse_sqrt"},
         Case{"[schedule]\nlearning_rate = [\n{ until = \"20\", to = 1, shape = \"linear\" },\n]",
              "9: schedule.learning_rate[0].until: got \"20\", expected \"20 steps\", \"2B tokens\" "
              "or \"end\""},
@@ -265,6 +265,22 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"[schedule]\nlearning_rate = [\n{ until = \"0 steps\", to = 1, shape = \"step\" },\n"
              "{ until = \"end\", to = 0, shape = \"cosine\" },\n]",
              ""},
+        Case{"[schedule]\nlearning_rate = [\n{ until = \"9 steps\", to = 1, shape = \"linear\" },\n"
+             "{ until = \"20 steps\", shape = \"inverse_sqrt\" },\n"
+             "{ until = \"1M tokens\", to = 1e-3, shape = \"exponential\" },\n"
+             "{ until = \"end\", to = 0, shape = \"sqrt\" },\n]",
+             ""},
+        Case{"[schedule]\nlearning_rate = [\n{ until = \"9 steps\", to = 1, shape = \"linear\" },\n"
+             "{ until = \"end\", to = 1, shape = \"inverse_sqrt\" },\n]",
+             "10: schedule.learning_rate[1].to has no effect: inverse_sqrt falls from the value "
+             "before it as 1 / sqrt(position)"},
+        Case{"[schedule]\nlearning_rate = [\n{ until = \"end\", shape = \"inverse_sqrt\" },\n]",
+             "9: schedule.learning_rate[0]: inverse_sqrt begins at the value before it, which must "
+             "be above 0; put a phase in front of it"},
+        Case{"[schedule]\nlearning_rate = [\n{ until = \"9 steps\", to = 1, shape = \"linear\" },\n"
+             "{ until = \"end\", to = 0, shape = \"exponential\" },\n]",
+             "10: schedule.learning_rate[1].to: exponential never reaches 0; give a number above "
+             "it"},
         Case{"[schedule]\nexpert_bias_rate = [\n{ until = \"14.3T tokens\", to = 0.001, shape = "
              "\"constant\" },\n"
              "{ until = \"end\", to = 0, shape = \"step\" },\n]",
@@ -282,8 +298,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"validation_fraction = 0", ""},
         Case{"tokenizer = \"\"",
              "7: data.tokenizer: got \"\", expected \"bytes\" or the path of a tokenizer.json"},
+        Case{"[optimizer]\ngradient_clip_norm = 1\n[schedule]\ngradient_clip_norm = 2",
+             "10: schedule.gradient_clip_norm: optimizer.gradient_clip_norm sets it already; keep "
+             "one of them"},
+        Case{"[schedule]\ngradient_clip_norm = 2", ""},
         Case{"[checkpoint]\nasynchronous = true",
              "8: checkpoint.asynchronous: not built yet; use false"}));
+
+TEST(RunConfig, AnOverriddenClipNormReplacesTheOther) {
+  const std::string file = kMinimal + "[optimizer]\ngradient_clip_norm = 3\n";
+  EXPECT_EQ(parse(file).config.clip_norm(), ScheduleSection::constant(3));
+  const Loaded loaded = parse(file, {"schedule.gradient_clip_norm=2"});
+  EXPECT_TRUE(loaded.ok()) << problems_of(loaded);
+  EXPECT_EQ(loaded.config.clip_norm(), ScheduleSection::constant(2));
+}
 
 TEST(RunConfig, LengthIsSaidExactlyOnce) {
   EXPECT_EQ(problems_of(parse(

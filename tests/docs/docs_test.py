@@ -200,6 +200,9 @@ def documented_fields():
 
 def test_metrics_have_the_documented_fields(text_file, tmp_path):
     file = tmp_path / "run.toml"
+    weights = ["balance_loss_weight", "device_balance_loss_weight", "communication_balance_loss_weight",
+               "router_z_loss_weight", "mtp_loss_weight", "router_noise", "expert_bias_rate", "gradient_clip_norm"]
+    schedules = "\n".join(f'{name} = [{{ until = "end", to = 0.1, shape = "linear" }}]' for name in weights)
     file.write_text(f"""
 [run]
 steps = 2
@@ -208,17 +211,19 @@ output = "{tmp_path}/out"
 path = ["{BUILD}/plugins"]
 [model]
 preset = "tiny"
-num_hidden_layers = 1
+num_hidden_layers = 2
 num_nextn_predict_layers = 1
 [data]
 train = ["{text_file}"]
 sequence_tokens = 32
-[batch_scheduler.fixed]
+[batch_scheduler]
+plugin = "ramp"
+[batch_scheduler.ramp]
 sequences = 2
+ramp = ["4 from 1 step"]
 micro_sequences = 2
 [schedule]
-balance_loss_weight = 0.001
-router_z_loss_weight = 0.001
+{schedules}
 [communicator]
 plugin = "local"
 [profiler]

@@ -14,7 +14,7 @@ from conftest import CIUIC, SOURCE, TINY, assert_fault, assert_no_run, clean_env
 
 COMMANDS = ["train", "evaluate", "generate", "config", "plugin", "checkpoint"]
 KINDS = {"communicator": {"gloo", "local"}, "sharding": {"ddp"}, "optimizer": {"adamw"}, "precision": {"fp32", "bf16"},
-         "batch_scheduler": {"fixed"}, "checkpoint": {"sharded", "safetensors"}, "profiler": {"monitor"}}
+         "batch_scheduler": {"fixed", "ramp"}, "checkpoint": {"sharded", "safetensors"}, "profiler": {"monitor"}}
 
 
 @pytest.fixture(scope="module")

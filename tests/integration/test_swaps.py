@@ -108,7 +108,7 @@ def test_plugins_moved_away(moved):
 
 @pytest.mark.parametrize("kind, name, left", [
     ("optimizer", "adamw", "none"), ("precision", "fp32", "bf16"), ("communicator", "gloo", "local"),
-    ("sharding", "ddp", "none"), ("batch_scheduler", "fixed", "none"), ("checkpoint", "sharded", "safetensors"),
+    ("sharding", "ddp", "none"), ("batch_scheduler", "fixed", "ramp"), ("checkpoint", "sharded", "safetensors"),
     ("profiler", "monitor", "none"),
 ])
 def test_one_plugin_deleted(moved, kind, name, left):

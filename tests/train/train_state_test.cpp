@@ -12,6 +12,7 @@ TEST(TrainState, ComesBackWhole) {
   TrainState state;
   state.step = 7;
   state.updates = 6;
+  state.update_tokens = 900;
   state.tokens = 1'000'000'000'000;
   state.samples = 99;
   state.skipped_steps = 1;
@@ -19,10 +20,18 @@ TEST(TrainState, ComesBackWhole) {
   const TrainState back = TrainState::from_json(state.to_json(), "f");
   EXPECT_EQ(back.step, 7u);
   EXPECT_EQ(back.updates, 6u);
+  EXPECT_EQ(back.update_tokens, 900u);
   EXPECT_EQ(back.tokens, 1'000'000'000'000u);
   EXPECT_EQ(back.samples, 99u);
   EXPECT_EQ(back.skipped_steps, 1u);
   EXPECT_EQ(changed_settings(back.numerics, state.numerics), "");
+}
+
+TEST(TrainState, WithoutTokensOfUpdatesAllCount) {
+  std::string text = TrainState{.step = 3, .updates = 3, .tokens = 96}.to_json();
+  const size_t at = text.find("\"update_tokens\"");
+  text.erase(at, text.find(',', at) + 1 - at);
+  EXPECT_EQ(TrainState::from_json(text, "f").update_tokens, 96u);
 }
 
 TEST(TrainState, WhatIsNoneIsStorageFailure) {

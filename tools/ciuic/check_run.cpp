@@ -12,7 +12,9 @@
 
 #include "core/launch/device_check.h"
 #include "core/plugin/decorator/record_paths.h"
+#include "core/train/planned_course.h"
 #include "core/train/run_data.h"
+#include "core/train/run_schedules.h"
 #include "tools/ciuic/arguments.h"
 #include "tools/ciuic/worker_process.h"
 
@@ -42,6 +44,14 @@ void check_records(const core::RunPlan& plan) {
   }
 }
 
+/// Phases in tokens among steps, and a growing batch's points: known once the scheduler has planned.
+void check_schedules(const core::RunPlan& plan, const core::PlanRequest& request, core::Log& log) {
+  if (core::has_growing_batch(plan)) {
+    const int world = request.world > 0 ? request.world : static_cast<int>(plan.config.run.ranks);
+    (void)core::RunSchedules(plan.config, core::planned_course(plan, world, log));
+  }
+}
+
 }  // namespace
 
 void check_run(const core::PlanRequest& request, core::Log& log) {
@@ -49,6 +59,7 @@ void check_run(const core::PlanRequest& request, core::Log& log) {
   check_records(plan);
   core::check_device(plan.config.run.device);
   core::open_data(plan, log);
+  check_schedules(plan, request, log);
 }
 
 int in_child(const std::function<void()>& work) {

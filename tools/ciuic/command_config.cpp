@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include "core/config/config_text.h"
+#include "core/train/planned_course.h"
 #include "core/train/run_plan.h"
+#include "core/train/run_schedules.h"
 #include "tools/ciuic/check_run.h"
 #include "tools/ciuic/commands.h"
+#include "tools/ciuic/schedule_table.h"
 
 namespace ciuic::tools {
 namespace {
@@ -22,6 +25,18 @@ void check(const core::PlanRequest& request, core::Log& log) {
 void show(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
   std::cout << core::show_toml(plan.config, plan.parts);
+}
+
+void show_schedule(const core::PlanRequest& request, bool is_json, core::Log& log) {
+  const core::RunPlan plan = core::make_plan(request, log);
+  const core::RunSchedules schedules(
+      plan.config, core::planned_course(plan, static_cast<int>(plan.config.run.ranks), log));
+  const ScheduleTable table(schedules, plan.model.num_nextn_predict_layers > 0);
+  if (is_json) {
+    std::cout << table.json();
+    return;
+  }
+  std::cout << table.text() << "\n" << table.plots(PlotStyle::of_stdout());
 }
 
 int reference(const std::string& format) {
@@ -39,14 +54,19 @@ int config(const Arguments& arguments) {
   CommandLine line(
       "config", "ciuic config check|show FILE [--set KEY=VALUE]...\n       ciuic config reference",
       "check      says everything that is wrong with FILE, its plugins, options and data\n"
-      "show       prints the resolved configuration, with where each value comes from\n"
+      "show       prints the resolved configuration, with where each value comes from;\n"
+      "           with --schedule what learning rate, batch and the like are over the run\n"
       "reference  prints every key with type, default, range and meaning",
       "  ciuic config check configs/quickstart.toml\n"
       "  ciuic config show configs/quickstart.toml --set optimizer.adamw.beta2=0.99\n"
+      "  ciuic config show configs/deepseek-v3-recipe.toml --schedule\n"
       "  ciuic config reference --format md\n");
   line.options().add_options()(
       "set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "Overrides one key of the file; may be given often")(
+      "schedule", po::bool_switch(),
+      "Of show: a table of the scheduled values, with plots of learning rate and batch")(
+      "json", po::bool_switch(), "Of show --schedule: the numbers as one JSON object")(
       "format", po::value<std::string>()->default_value("toml"), "Of the reference: toml or md");
   add_log_options(line);
   line.positional("action", 1);
@@ -67,10 +87,24 @@ int config(const Arguments& arguments) {
   if (action != "check" && action != "show") {
     throw line.usage_failure("got \"" + action + "\", expected check, show or reference");
   }
+  const bool has_schedule = (*values)["schedule"].as<bool>();
+  const bool is_json = (*values)["json"].as<bool>();
+  if ((has_schedule && action != "show") || (is_json && !has_schedule)) {
+    throw line.usage_failure(is_json && !has_schedule ? "--json needs show --schedule"
+                                                      : "--schedule belongs to show");
+  }
   if (request.file.empty()) {
     throw line.usage_failure("no FILE is given");
   }
-  return in_child([&] { action == "check" ? check(request, log) : show(request, log); });
+  return in_child([&] {
+    if (action == "check") {
+      check(request, log);
+    } else if (has_schedule) {
+      show_schedule(request, is_json, log);
+    } else {
+      show(request, log);
+    }
+  });
 }
 
 }  // namespace ciuic::tools

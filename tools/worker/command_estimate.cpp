@@ -16,10 +16,11 @@
 #include "core/model/activation_bytes.h"
 #include "core/plugin/batch_scheduler.h"
 #include "core/plugin/precision.h"
-#include "core/train/objective_schedule.h"
 #include "core/train/parameter_table.h"
+#include "core/train/planned_course.h"
 #include "core/train/process_memory.h"
 #include "core/train/run_plan.h"
+#include "core/train/run_schedules.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {
@@ -54,15 +55,14 @@ class Asked {
     return std::make_unique<T>(chosen.found, std::move(host), chosen.options, placement_);
   }
 
-  core::BatchPlan first_step() {
+  /// The largest step: batches never shrink.
+  core::BatchPlan largest_step(const core::BatchCourse& course) {
     const auto scheduler = create<core::BatchSchedulerPlugin>(CIUIC_KIND_BATCH_SCHEDULER);
-    ciuic_batch_request request{};
-    request.struct_size = sizeof(request);
-    request.seed = static_cast<uint64_t>(plan_.config.run.seed);
-    request.step = 1;
-    request.world = static_cast<uint32_t>(placement_.world);
-    request.only_rank = 0;
-    request.row_tokens = static_cast<uint32_t>(plan_.config.data.sequence_tokens);
+    const core::BatchCourse::Stretch& last = course.stretches().back();
+    ciuic_batch_request request = core::first_request(plan_, placement_.world);
+    request.step = last.first;
+    request.consumed_samples = last.samples_before;
+    request.consumed_tokens = last.tokens_before;
     return scheduler->plan(request);
   }
 
@@ -122,7 +122,8 @@ struct Estimate {
 
 Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
   Asked asked(plan, world, log);
-  const core::BatchPlan step = asked.first_step();
+  const core::RunSchedules schedules(plan.config, core::planned_course(plan, world, log));
+  const core::BatchPlan step = asked.largest_step(schedules.course);
   const auto precision = asked.create<core::PrecisionPlugin>(CIUIC_KIND_PRECISION);
   const auto optimizer = asked.create<core::Instance>(CIUIC_KIND_OPTIMIZER);
   const std::vector<core::ParameterSpec> specs = core::parameter_specs(plan.model);
@@ -138,8 +139,7 @@ Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
   e.flops_per_token = core::flops_per_token(plan.model, e.tokens);
   e.state = state_of(core::ParameterTable(specs, *precision, *optimizer, 1, 2), *optimizer);
   const ciuic_dtype activation = precision->dtype_for("model", CIUIC_ROLE_ACTIVATION);
-  const core::Objective first =
-      core::ObjectiveSchedule(plan.config.schedule, 1, std::max<int64_t>(1, e.step_tokens)).at(1);
+  const core::Objective first = schedules.objective.at({1, 0});
   e.activations =
       core::activation_bytes(plan.model, {e.rows, e.tokens, bytes_of(1, activation),
                                           core::recompute_named(plan.config.run.recompute),

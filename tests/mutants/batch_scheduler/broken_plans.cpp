@@ -198,6 +198,19 @@ class Forgetful final : public DocumentPacker {
   uint32_t rows_ = 2;
 };
 
+/// A host that trusts it looks past the small steps.
+class Shrinks final : public DocumentPacker {
+ public:
+  static constexpr const char* name = "shrinks";
+  static constexpr const char* summary = "says that it grows; step 7, 14, ... is half a step";
+  static constexpr std::array<const char*, 3> features{"lengths", "grows", nullptr};
+  using DocumentPacker::DocumentPacker;
+  std::vector<uint64_t> window(const ciuic_batch_request& request, uint64_t) override {
+    const uint64_t count = kSamplesPerRank * request.world;
+    return range(request.consumed_samples, request.step % 7 == 0 ? count / 2 : count);
+  }
+};
+
 }  // namespace
 }  // namespace ciuic::mutants
 
@@ -205,4 +218,5 @@ CIUIC_PLUGINS(ciuic::mutants::ServedTwice, ciuic::mutants::TailDropped, ciuic::m
               ciuic::mutants::OwnCursor, ciuic::mutants::RanksOverlap, ciuic::mutants::PastTheEnd,
               ciuic::mutants::OverBudget, ciuic::mutants::StepTimesWorld,
               ciuic::mutants::AttemptMovesOn, ciuic::mutants::NarrowCursor,
-              ciuic::mutants::OwnTotals, ciuic::mutants::OwnReport, ciuic::mutants::Forgetful)
+              ciuic::mutants::OwnTotals, ciuic::mutants::OwnReport, ciuic::mutants::Forgetful,
+              ciuic::mutants::Shrinks)

@@ -3,7 +3,7 @@
 // Batch schedulers: each sample once, the same plan everywhere, from any step. Features that a
 // scheduler may declare: "lengths" (it packs samples of any length), "drops:epoch" (it leaves out
 // samples at an epoch's end), "drops:long" (it leaves out tokens past row_tokens), "adaptive"
-// (reports change later plans).
+// (reports change later plans), "grows" (totals never shrink).
 #include "../suites.h"
 #include "scheduler_tests.hpp"
 
@@ -28,6 +28,9 @@ TestTable batch_scheduler_tests() {
       {"batch_scheduler.plan.only_rank", 3, kKind, 30,
        "a plan for one rank has that rank's items of the full plan and the world's totals",
        plan_of_one_rank_agrees},
+      {"batch_scheduler.plan.grows", 3, kKind, 30,
+       "with the feature \"grows\" totals never shrink, also when a host looks far ahead",
+       plan_totals_grow},
       {"batch_scheduler.plan.equal_on_all_ranks", 3, kKind, 30,
        "instances of all ranks make the same plan", plan_is_equal_on_all_ranks},
       {"batch_scheduler.plan.repeats", 3, kKind, 30, "a plan asked again is the same",

@@ -175,4 +175,35 @@ void plan_is_equal_on_all_ranks(const TestContext& context) {
   }
 }
 
+void plan_totals_grow(const TestContext& context) {
+  if (!has_feature(context.plugin.descriptor(), kGrows)) {
+    throw NotOffered("no feature \"" + std::string(kGrows) + "\": its totals may shrink");
+  }
+  ReferenceData data(ReferenceData::uniform(kRows, kRowTokens), context.seed);
+  const SchedulerBench bench(context, data, {0, largest_world(context), {CIUIC_DEVICE_CPU, 0}});
+  const auto expect_no_less = [&](const Cursor& cursor, const Plan& plan, const Plan& before) {
+    require(plan.samples >= before.samples && plan.tokens >= before.tokens &&
+                plan.row_tokens >= before.row_tokens,
+            to_text(bench.request(cursor)) + ": " + std::to_string(plan.samples) + " samples, " +
+                std::to_string(plan.tokens) + " tokens, rows of " +
+                std::to_string(plan.row_tokens) + "; an earlier step had " +
+                std::to_string(before.samples) + ", " + std::to_string(before.tokens) + ", " +
+                std::to_string(before.row_tokens) + ", and the plugin says that it grows");
+  };
+  Cursor cursor;
+  Plan before;
+  for (int i = 0; i < 4 * kSteps; ++i) {
+    const Plan plan = bench.plan(cursor);
+    expect_no_less(cursor, plan, before);
+    for (const uint64_t steps : {uint64_t{1}, uint64_t{10}, uint64_t{1} << 20}) {
+      // As if all steps between were like this one.
+      const Cursor ahead{cursor.step + steps, cursor.samples + steps * plan.samples,
+                         cursor.tokens + steps * plan.tokens};
+      expect_no_less(ahead, bench.plan(ahead), plan);
+    }
+    cursor = after(cursor, plan);
+    before = plan;
+  }
+}
+
 }  // namespace ciuic::testing

@@ -25,6 +25,7 @@ constexpr const char* kPacks = "lengths";          // serves samples of any leng
 constexpr const char* kDropsTail = "drops:epoch";  // leaves out samples at an epoch's end
 constexpr const char* kTruncates = "drops:long";   // leaves out tokens past row_tokens
 constexpr const char* kAdaptive = "adaptive";      // reports change later plans
+constexpr const char* kGrows = "grows";            // totals never shrink; a host may look ahead
 
 struct Plan {
   std::vector<ciuic_batch_item> items;

@@ -19,6 +19,7 @@ void plan_has_no_overlap(const TestContext& context);
 void plan_totals_are_true(const TestContext& context);
 void plan_marks_the_epoch_end(const TestContext& context);
 void plan_of_one_rank_agrees(const TestContext& context);
+void plan_totals_grow(const TestContext& context);
 void plan_is_equal_on_all_ranks(const TestContext& context);
 
 // purity_tests.cpp

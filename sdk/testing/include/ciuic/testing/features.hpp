@@ -19,6 +19,7 @@
 //   scale:delayed                   block scales come from earlier casts, so they need not fit
 //   lengths                         a batch scheduler serves samples of any length
 //   adaptive                        reports of the ranks change its later plans
+//   grows                           its plans' totals never shrink, so a host may look ahead
 //   drops:epoch drops:long          it leaves out samples at an epoch's end, tokens past row_tokens
 #pragma once
 
