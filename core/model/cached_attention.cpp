@@ -107,7 +107,7 @@ at::Tensor CachedAttention::whole(const Weights& w, const at::Tensor& q_NHd, con
   const at::Tensor q = q_NHd.unsqueeze(0);
   const at::Tensor v = kv.narrow(2, p.nope_dim, p.v_dim).unsqueeze(0);
   const Rows rows = whole_rows(1, q_NHd.size(0));
-  return attention_forward(best_attention_path(q, v), q, k.unsqueeze(0), v, {rows, p.softmax_scale},
+  return attention_forward(best_attention_path(q), q, k.unsqueeze(0), v, {rows, p.softmax_scale},
                            nullptr)
       .view({q_NHd.size(0), -1});
 }
