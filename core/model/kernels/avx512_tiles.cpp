@@ -63,6 +63,58 @@ constexpr Tile kTiles[kTileRows + 1] = {nullptr,  tile<1>,  tile<2>,  tile<3>,  
                                         tile<5>,  tile<6>,  tile<7>,  tile<8>,  tile<9>,
                                         tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
 
+// Turns 16 rows of 16 into columns, in registers: after each of the two first steps the wanted
+// elements are neighbours in 2 and 4 lanes, and then whole quarters change places.
+CIUIC_AVX512_INLINE void transpose(__m512 (&rows)[16]) {
+  __m512 t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    t[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  const auto low = [](__m512 a, __m512 b) CIUIC_AVX512 {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  const auto high = [](__m512 a, __m512 b) CIUIC_AVX512 {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  for (int i = 0; i < 16; i += 4) {
+    rows[i] = low(t[i], t[i + 2]);
+    rows[i + 1] = high(t[i], t[i + 2]);
+    rows[i + 2] = low(t[i + 1], t[i + 3]);
+    rows[i + 3] = high(t[i + 1], t[i + 3]);
+  }
+  constexpr int kEven = 0x88;  // quarters 0 and 2 of both
+  constexpr int kOdd = 0xdd;   // 1 and 3
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_f32x4(rows[i], rows[4 + i], kEven);
+    t[4 + i] = _mm512_shuffle_f32x4(rows[8 + i], rows[12 + i], kEven);
+    t[8 + i] = _mm512_shuffle_f32x4(rows[i], rows[4 + i], kOdd);
+    t[12 + i] = _mm512_shuffle_f32x4(rows[8 + i], rows[12 + i], kOdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm512_shuffle_f32x4(t[i], t[4 + i], kEven);
+    rows[4 + i] = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], kEven);
+    rows[8 + i] = _mm512_shuffle_f32x4(t[i], t[4 + i], kOdd);
+    rows[12 + i] = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], kOdd);
+  }
+}
+
+// 16 columns of a panel from columns that lie in order (b.row_stride == 1); zeros beyond `width`.
+CIUIC_AVX512 void pack_columns(float* panel, View b, int64_t depth, int64_t width) {
+  for (int64_t k = 0; k < depth; k += 16) {
+    const int64_t count = std::min<int64_t>(16, depth - k);
+    __m512 block[16];
+    for (int n = 0; n < 16; ++n) {
+      const __mmask16 present = n < width ? lanes(count) : 0;
+      block[n] = _mm512_maskz_loadu_ps(present, present != 0 ? b.at(k, n).data : b.data);
+    }
+    transpose(block);
+    for (int i = 0; i < count; ++i) {
+      _mm512_store_ps(panel + (k + i) * kPanelWidth, block[i]);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_supported() { return __builtin_cpu_supports("avx512f") != 0; }
@@ -86,6 +138,11 @@ CIUIC_AVX512 void pack_panel(float* panel, View b, int64_t depth, int64_t width)
       _mm512_store_ps(panel + k * kPanelWidth, _mm512_maskz_loadu_ps(left, row));
       _mm512_store_ps(panel + k * kPanelWidth + 16, _mm512_maskz_loadu_ps(right, row + 16));
     }
+    return;
+  }
+  if (b.row_stride == 1) {
+    pack_columns(panel, b, depth, width);
+    pack_columns(panel + 16, b.at(0, std::min<int64_t>(16, width - 1)), depth, width - 16);
     return;
   }
   for (int64_t n = 0; n < width; ++n) {

@@ -55,6 +55,30 @@ void for_pieces(int64_t count, bool is_serial, const Body& body) {
   }
 }
 
+// Where few rows use each panel once: it is packed and used while it is in the cache, so that B is
+// read once and nothing of it is written to memory. The same bits.
+void product_by_panels(const at::Tensor& out, View a, View b, int64_t depth, bool adds,
+                       bool is_serial) {
+  const int64_t rows = out.size(0);
+  const int64_t width = out.size(1);
+  const int64_t stride = out.stride(0);
+  float* c = out.mutable_data_ptr<float>();
+  for_pieces(divided_up(width, kPanelWidth), is_serial, [&](int64_t begin, int64_t end) {
+    thread_local AlignedBuffer buffer;
+    float* panel = buffer.reserve(kPanelWidth * kPanelDepth);
+    for (int64_t column = begin * kPanelWidth; column < std::min(width, end * kPanelWidth);
+         column += kPanelWidth) {
+      const int64_t columns = std::min(kPanelWidth, width - column);
+      for (int64_t first = 0; first < depth; first += kPanelDepth) {
+        const int64_t stretch = std::min(kPanelDepth, depth - first);
+        avx512::pack_panel(panel, b.at(first, column), stretch, columns);
+        avx512::multiply_panel(c + column, stride, a.at(0, first), panel, rows, stretch, columns,
+                               adds || first > 0);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 bool has_cpu_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
@@ -79,6 +103,10 @@ void cpu_product_out(const at::Tensor& out, const at::Tensor& a, const at::Tenso
   const int64_t panels = divided_up(width, kPanelWidth);
   const int64_t piece_rows = block_rows(rows, panels, is_serial ? 1 : at::get_num_threads());
   const int64_t blocks = divided_up(rows, piece_rows);
+  if (blocks == 1) {
+    product_by_panels(out, a_view, b_view, depth, adds, is_serial);
+    return;
+  }
   thread_local AlignedBuffer buffer;
   float* packed = buffer.reserve(panels * kPanelWidth * std::min(depth, kPanelDepth));
 
