@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Safetensors files with the standard library alone: F32 and I64 tensors as flat lists."""
+"""Safetensors files with the standard library alone: tensors as flat lists."""
 import array
 import json
 import struct
 import sys
 
-TYPES = {"F32": "f", "F64": "d", "I64": "q"}
+TYPES = {"F32": "f", "F64": "d", "I64": "q", "I32": "i", "U8": "B"}
 assert sys.byteorder == "little"
 
 

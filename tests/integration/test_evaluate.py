@@ -94,6 +94,20 @@ def test_gradients_are_zero_where_no_token_came(model, outputs):
     assert {t for t, present in rows.items() if present} == seen
 
 
+def test_routing_is_that_of_each_mixture(model):
+    evaluate(model, "--model", "hf", "--tokens", "tokens.safetensors", "--routing", "routing.safetensors")
+    config = json.loads((model / "hf/config.json").read_text())
+    mixtures = config["num_hidden_layers"] - config["first_k_dense_replace"]
+    chosen, among = config["num_experts_per_tok"], config["n_routed_experts"]
+    tensors = safetensors_file.read(model / "routing.safetensors")
+    assert list(tensors) == ["experts"]
+    shape, values = tensors["experts"]
+    assert shape == (mixtures, ROWS * LENGTH, chosen) and values.typecode == "i"
+    rows = [values[i:i + chosen] for i in range(0, len(values), chosen)]
+    assert all(len(set(row)) == chosen and set(row) <= set(range(among)) for row in rows)
+    assert len(set(values)) > chosen
+
+
 @pytest.fixture(scope="module")
 def smooth(model):
     """The export with all experts chosen for every token, where the loss has no jumps, and its gradients."""

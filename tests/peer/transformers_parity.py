@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""ciuic against transformers' DeepseekV3ForCausalLM: logits, loss, every gradient, and 30 steps of training.
+"""ciuic against transformers' DeepseekV3ForCausalLM: logits, loss, every gradient, and runs of 200 and 50 steps.
 
 Runs in the pinned environment that `tools/setup --peers` makes. Both sides start from one file of weights, written by
 transformers; ciuic reads it through `[model] from` and `evaluate`. Tolerances (docs/numerics.md):
   logits     1e-5 x max(1, largest logit): the rounding of fp32 sums in another order
   gradients  ||a - b|| <= 1e-4 ||b|| for each parameter
-  training   1e-5 relative for 3 steps, 1e-4 for 30: the same model under other kernels drifts by 1.4e-5 in 30 steps
+  training   losses 1e-5 relative for 3 steps, 1e-4 for 30, 1e-3 at every step, norms of gradients ten times that: rounding
+             grows as a run goes on, and the same model under other kernels drifts by 1.4e-5 in 30 steps, 4e-4 in 100
 """
 import json
 import os
@@ -104,8 +105,8 @@ class Parity(unittest.TestCase):
         loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss.item()
         self.assertLess(abs(answer["loss"] - loss), 1e-5)
 
-    def train_ours(self, steps):
-        model_of("tiny").save_pretrained(self.path / "init")
+    def train_ours(self, steps, preset="tiny"):
+        model_of(preset).save_pretrained(self.path / "init")
         (self.path / "text.txt").write_text(text_of(200_000))
         (self.path / "run.toml").write_text(f"""
 [run]
@@ -131,13 +132,15 @@ expert_bias_rate = 0
         lines = [json.loads(line) for line in (self.path / "run" / "metrics.jsonl").read_text().splitlines()]
         return [line for line in lines if line["type"] == "step"]
 
-    def test_training(self):
-        steps = 30
-        ours = self.train_ours(steps)
-        model = model_of("tiny").train()
+    def follow(self, preset, steps):
+        """The same initial weights, the same batches: losses and norms of gradients at every step."""
+        ours = self.train_ours(steps, preset)
+        self.assertEqual(len(ours), steps)
+        model = model_of(preset).train()
         text = torch.frombuffer(bytearray((self.path / "text.txt").read_bytes()), dtype=torch.uint8)
         rows = text.unfold(0, SEQUENCE + 1, SEQUENCE)
         optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        worst = [0.0, 0.0]
         for step in range(steps):
             x = rows[torch.arange(step * MICRO, (step + 1) * MICRO) % len(rows)].long()
             optimizer.zero_grad()
@@ -146,9 +149,18 @@ expert_bias_rate = 0
             loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            tolerance = 1e-5 if step < 3 else 1e-4
-            self.assertLess(abs(ours[step]["loss"] / loss.item() - 1), tolerance, f"loss at step {step + 1}")
-            self.assertLess(abs(ours[step]["grad_norm"] / norm.item() - 1), 10 * tolerance, f"norm at step {step + 1}")
+            tolerance = 1e-5 if step < 3 else 1e-4 if step < 30 else 1e-3
+            errors = [abs(ours[step]["loss"] / loss.item() - 1), abs(ours[step]["grad_norm"] / norm.item() - 1)]
+            worst = [max(pair) for pair in zip(worst, errors)]
+            self.assertLess(errors[0], tolerance, f"loss at step {step + 1}")
+            self.assertLess(errors[1], 10 * tolerance, f"norm at step {step + 1}")
+        print(f"{preset}, {steps} steps: losses within {worst[0]:.1e}, norms within {worst[1]:.1e}")
+
+    def test_training(self):
+        self.follow("tiny", 200)
+
+    def test_training_small(self):
+        self.follow("small", 50)
 
 
 if __name__ == "__main__":
