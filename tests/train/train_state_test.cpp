@@ -28,7 +28,10 @@ TEST(TrainState, ComesBackWhole) {
 }
 
 TEST(TrainState, WithoutTokensOfUpdatesAllCount) {
-  std::string text = TrainState{.step = 3, .updates = 3, .tokens = 96}.to_json();
+  TrainState state;
+  state.step = state.updates = 3;
+  state.tokens = 96;
+  std::string text = state.to_json();
   const size_t at = text.find("\"update_tokens\"");
   text.erase(at, text.find(',', at) + 1 - at);
   EXPECT_EQ(TrainState::from_json(text, "f").update_tokens, 96u);
