@@ -121,11 +121,11 @@ def test_override_names_itself(work):
     ({"plugins.lock": "ciuic.lock"}, ["plugins.lock"]),
     ({"checkpoint.asynchronous": True}, ["checkpoint.asynchronous", "false"]),
     ({"data.tokenizer": "tokenizer.json"}, ["tokenizer.json", "No such file"]),
-    ({"model.num_nextn_predict_layers": 1}, ["num_nextn_predict_layers", "0"]),
+    ({"model.num_nextn_predict_layers": -1}, ["num_nextn_predict_layers", "0 to 1024"]),
     ({"model.topk_method": "greedy"}, ["topk_method", "greedy", "noaux_tc"]),
     ({"model.scoring_func": "softmax"}, ["scoring_func", "softmax", "sigmoid"]),
-    ({"model.tie_word_embeddings": True}, ["tie_word_embeddings", "false"]),
-    ({"model.attention_bias": True}, ["attention_bias", "false"]),
+    ({"model.rope_interleave": False, "model.model_type": "deepseek_v2"}, ["rope_interleave", "scoring_func"]),
+    ({"model.hidden_act": "gelu"}, ["hidden_act", "silu"]),
     ({"model.model_type": "llama"}, ["model_type", "llama", "deepseek_v3"]),
 ])
 def test_what_is_not_built_yet_is_refused_by_name(work, changes, said):

@@ -426,13 +426,13 @@ def test_schema_in_three_formats(work):
 
 
 ODD_OPTIONS = """
-static const char* const kWays[] = {"a\\nb", "c", NULL};
+static const char* const kWays[] = {"a|b", "c", NULL};
 static const ciuic_option_spec kOdd[] = {
-  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_F64, .key = "limit", .doc = "one\\n[two]\\x1b[2J|three", .unit = "",
-   .def = {.f = 1.0 / 0.0}, .min = {.f = 0}, .max = {.f = 1.0 / 0.0}, .deprecated = "use\\nanother"},
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_F64, .key = "limit", .doc = "one [two] \\"three\\" \\\\ | four", .unit = "",
+   .def = {.f = 1.0 / 0.0}, .min = {.f = 0}, .max = {.f = 1.0 / 0.0}, .deprecated = "use another"},
   {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_F64, .key = "none", .doc = "d", .unit = "",
    .def = {.f = 0.0 / 0.0}, .min = {.f = -1.0 / 0.0}, .max = {.f = 1.0 / 0.0}, .deprecated = ""},
-  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_ENUM, .key = "way", .doc = "d\\n", .unit = "", .def = {.s = {"c", 1}},
+  {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_ENUM, .key = "way", .doc = "d", .unit = "", .def = {.s = {"c", 1}},
    .choices = kWays, .deprecated = ""},
   {.struct_size = sizeof(ciuic_option_spec), .type = CIUIC_TYPE_DURATION, .key = "pause", .doc = "d", .unit = "duration",
    .def = {.i = 1000000}, .min = {.i = 1000000}, .max = {.i = 86400000000000}, .deprecated = ""},
@@ -440,10 +440,10 @@ static const ciuic_option_spec kOdd[] = {
 """
 
 
-def compile_odd(work):
-    """Texts with line breaks and bounds at infinity."""
+def compile_odd(work, summary="first = ["):
+    """Texts that a format would have to escape, and bounds at infinity."""
     (work / "own").mkdir()
-    head = (SOUND.read_text().replace('"a test"', r'"first\nsecond = [", .options = {kOdd, 4, sizeof(kOdd[0])}')
+    head = (SOUND.read_text().replace('"a test"', f'"{summary}", .options = {{kOdd, 4, sizeof(kOdd[0])}}')
             .replace("static const ciuic_descriptor sound", ODD_OPTIONS + "static const ciuic_descriptor sound"))
     (work / "odd.h").write_text(head)
     source = f"""#define PLUGIN_NAME "odd"
@@ -465,20 +465,25 @@ def test_schema_of_odd_texts_and_numbers_is_valid_in_every_format(work):
         pytest.fail(f"no JSON: {constant}")
 
     properties = json.loads(schema("json-schema"), parse_constant=refuse)["properties"]
-    assert properties["limit"] == {"type": "number", "minimum": 0.0, "description": "one\n[two]\x1b[2J|three", "deprecated": True}
+    assert properties["limit"] == {"type": "number", "minimum": 0.0, "description": 'one [two] "three" \\ | four', "deprecated": True}
     assert "default" not in properties["none"] and "minimum" not in properties["none"]
     table = tomllib.loads(schema("toml"))["profiler"]["odd"]
     assert table["limit"] == float("inf") and table["way"] == "c" and table["pause"] == "1ms"
     rows = [line for line in schema("md").splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 4 and "\x1b" not in schema("md")
+    assert len(rows) == 2 + 4
 
 
-def test_inspect_keeps_a_plugins_texts_on_their_lines(work):
+def test_inspect_gives_a_duration_one_unit(work):
     compile_odd(work)
-    shown = work.run("plugin", "inspect", "own/libodd.so").out
-    assert "\x1b" not in shown and "\n[two]" not in shown and "first second" in shown, shown
-    assert '"1ms" to "1d". d' in shown, "a duration's bounds say their unit themselves"
-    assert "\x1b" not in work.run("plugin", "list", "--path", "own").out
+    assert '"1ms" to "1d". d' in work.run("plugin", "inspect", "own/libodd.so").out, "its bounds say their unit themselves"
+
+
+def test_texts_with_control_characters_are_refused_and_never_obeyed(work):
+    compile_odd(work, summary=r"first\n\033[2Jsecond")
+    for command in (["plugin", "inspect", "own/libodd.so"], ["plugin", "schema", "own/libodd.so"], ["plugin", "list", "--path", "own"]):
+        result = work.run(*command)
+        assert "control character" in result.out + result.err and "\x1b" not in result.out + result.err, result
+        assert "\nsecond" not in result.out + result.err, result
 
 
 @pytest.mark.parametrize("command", [["plugin", "list"], ["plugin", "inspect", "adamw"], ["plugin", "schema", "adamw"], ["checkpoint", "list", "x"],

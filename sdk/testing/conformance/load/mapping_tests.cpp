@@ -46,8 +46,8 @@ void loading_changes_nothing(const TestContext& t) {
   };
   expect_none(changed_by_mapping());
   const std::string copy = copy_library(t.path, t.scratch + "/copy");
+  const CapturedOutput captured;  // first: where 1 and 2 point is a setting too
   const ProcessSettings settings = process_settings();
-  const CapturedOutput captured;
   const Library library = map(copy);
   expect_none(difference(settings, process_settings()));
   const std::string text = captured.text();
