@@ -487,7 +487,7 @@ def test_texts_with_control_characters_are_refused_and_never_obeyed(work):
 
 
 @pytest.mark.parametrize("command", [["plugin", "list"], ["plugin", "inspect", "adamw"], ["plugin", "schema", "adamw"], ["checkpoint", "list", "x"],
-                                     ["generate", "--model", "x"], ["evaluate", "--model", "x", "--tokens", "y"]])
+                                     ["generate", "--model", "x", "--prompt", "y"], ["evaluate", "--model", "x", "--tokens", "y"]])
 def test_path_that_is_not_there_is_an_error(work, command):
     assert_fault(work.run(*command, "--path", "nonexistent"), 2, "--path: got nonexistent, expected a folder: No such file")
 
