@@ -286,6 +286,7 @@ void prefer_overrides(Node& root) {
   constexpr std::array<std::pair<Name, Name>, 5> kPairs{
       {{{"run", "steps"}, {"run", "tokens"}},
        {{"model", "preset"}, {"model", "from"}},
+       {{"data", "train"}, {"data", "sources"}},
        {{"data", "validation"}, {"data", "validation_fraction"}},
        {{"optimizer", "gradient_clip_norm"}, {"schedule", "gradient_clip_norm"}}}};
   const auto is_override = [](const Node* node) {

@@ -55,7 +55,8 @@ class TokenizerCodec final : public TextCodec {
     return {tokens.begin(), tokens.end()};
   }
   [[nodiscard]] std::string decode(int64_t token) const override {
-    const bool is_text = token >= 0 && token < tokenizer_.num_ids() && !tokenizer_.is_special(token);
+    const bool is_text =
+        token >= 0 && token < tokenizer_.num_ids() && !tokenizer_.is_special(token);
     return is_text ? std::string(tokenizer_.bytes(token)) : std::string();
   }
   /// A vocabulary may have places for tokens that there are none of.

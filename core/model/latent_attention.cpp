@@ -56,8 +56,8 @@ at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND,
   projections_.project(w, x_ND, made.latents);
   expand(w, rows, rotary, made);
   const AttentionTape in = std::move(made.attention);
-  const at::Tensor out = attention_forward(best_attention_path(in.q_BTHd), in.q_BTHd,
-                                           in.k_BTHd, in.v_BTHd, {rows, projections_.softmax_scale},
+  const at::Tensor out = attention_forward(best_attention_path(in.q_BTHd), in.q_BTHd, in.k_BTHd,
+                                           in.v_BTHd, {rows, projections_.softmax_scale},
                                            tape != nullptr ? &made.attention : nullptr);
   if (tape != nullptr) {
     *tape = std::move(made);

@@ -180,7 +180,7 @@ def test_exit_codes_are_those_of_the_source():
 
 def test_planned_commands_are_refused_by_name():
     readme = (ROOT / "README.md").read_text()
-    for name in names_in(re.search(r"^- The commands (.*?);", readme, re.MULTILINE)[1]):
+    for name in names_in(re.search(r"^- The commands (.*?)\.$", readme, re.MULTILINE)[1]):
         run(CIUIC, name, code=2)
 
 

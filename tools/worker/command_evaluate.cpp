@@ -4,8 +4,8 @@
 // validation set, and on request its logits, gradients and chosen experts. One rank; one JSON object
 // on stdout and nothing else.
 #include <algorithm>
-#include <cmath>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -349,8 +349,8 @@ CommandLine command_line() {
       "Writes the loss's fp32 gradients by name")(
       "routing", po::value<std::string>()->value_name("FILE"),
       "Writes the chosen `experts`, best first, int32 [mixtures, batch x sequence, experts per "
-      "token]")(
-      "text", po::value<std::string>()->value_name("FILE"), "A text, or tokens as in data.train, to evaluate on")(
+      "token]")("text", po::value<std::string>()->value_name("FILE"),
+                "A text, or tokens as in data.train, to evaluate on")(
       "sequence-tokens", po::value<int64_t>()->value_name("N"),
       "Tokens of a row of --text; FILE's data.sequence_tokens, or the model's most")(
       "stride", po::value<int64_t>()->value_name("N"),
