@@ -13,17 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <typename Call>
-std::string failure_of(Call call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), ExitCode::Usage);
-    return failure.what();
-  }
-  return "no failure";
-}
-
 TEST(FindFiles, TakesPathsAndGlobsEachFileOnce) {
   const TextFolder folder;
   folder.write("b.txt", "b");

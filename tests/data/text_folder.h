@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/log/failure.h"
+
 namespace ciuic::core {
 
 class TextFolder {
@@ -42,6 +44,18 @@ inline std::string letters(size_t count) {
     text[i] = static_cast<char>('a' + i % 26);
   }
   return text;
+}
+
+/// What a failure of usage says; "no failure" where there is none.
+template <typename Call>
+std::string failure_of(Call call) {
+  try {
+    call();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), ExitCode::Usage);
+    return failure.what();
+  }
+  return "no failure";
 }
 
 }  // namespace ciuic::core

@@ -9,6 +9,7 @@
 #include "core/data/dataset.h"
 #include "core/log/failure.h"
 #include "tests/data/text_folder.h"
+#include "tests/data/token_files.h"
 
 namespace ciuic::core {
 namespace {
@@ -17,23 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kTokenizer = CIUIC_SOURCE_DIR "/tests/data/tokenizer/tokenizer.json";
-
-std::vector<int64_t> tokens_of(const TokenFile& file) {
-  std::vector<int64_t> tokens(static_cast<size_t>(file.num_tokens()));
-  file.copy(0, file.num_tokens(), tokens.data());
-  return tokens;
-}
-
-template <typename Call>
-std::string failure_of(Call call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), ExitCode::Usage);
-    return failure.what();
-  }
-  return "no failure";
-}
 
 std::string long_text() {
   std::string text;

@@ -18,23 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<int64_t> tokens_of(const TokenFile& file) {
-  std::vector<int64_t> tokens(static_cast<size_t>(file.num_tokens()));
-  file.copy(0, file.num_tokens(), tokens.data());
-  return tokens;
-}
-
-template <typename Call>
-std::string failure_of(Call call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), ExitCode::Usage);
-    return failure.what();
-  }
-  return "no failure";
-}
-
 template <typename T>
 void expect_read(uint8_t code) {
   const TextFolder folder;

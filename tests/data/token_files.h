@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Files of tokens as others write them.
+// Files of tokens: as others write them, and what is in one.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "core/data/token_file.h"
 
 namespace ciuic::core {
 
@@ -33,6 +35,13 @@ inline std::string megatron_index(uint8_t code, int64_t width, const std::vector
   return std::string("MMIDIDX\0\0", 9) + raw(uint64_t{1}) + raw(code) +
          raw(uint64_t{lengths.size()}) + raw(uint64_t{documents.size()}) + raw(lengths) +
          raw(pointers) + raw(documents);
+}
+
+/// All of a file's tokens, as they stand there.
+inline std::vector<int64_t> tokens_of(const TokenFile& file) {
+  std::vector<int64_t> tokens(static_cast<size_t>(file.num_tokens()));
+  file.copy(0, file.num_tokens(), tokens.data());
+  return tokens;
 }
 
 }  // namespace ciuic::core

@@ -18,17 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-template <typename Call>
-std::string failure_of(Call call) {
-  try {
-    call();
-  } catch (const Failure& failure) {
-    EXPECT_EQ(failure.code(), ExitCode::Usage);
-    return failure.what();
-  }
-  return "no failure";
-}
-
 TokenStream text_stream(const std::vector<std::string>& names, TokenIds ids = {}) {
   std::vector<TokenFile> files;
   for (const std::string& name : names) {
