@@ -83,6 +83,37 @@ def test_several_files_have_an_index(exports):
     assert set(index["weight_map"]) == set(tensors_of(exports["fp32"]))
 
 
+PREDICTING = {
+    "mtp": {"model.num_nextn_predict_layers": 2},
+    "tied": {"model.num_nextn_predict_layers": 1, "model.tie_word_embeddings": True, "model.attention_bias": True},
+}
+
+
+@pytest.mark.parametrize("name", PREDICTING)
+def test_layers_for_prediction_go_both_ways(work, name):
+    """The published names, with copies of what is shared; back in, and out again byte for byte."""
+    work.train(changes={**PREDICTING[name], "run.steps": 4})
+    folder = convert(work, "out", "hf")
+    tensors = tensors_of(folder)
+    config = json.loads((folder / "config.json").read_text())
+    layers, depths = config["num_hidden_layers"], config["num_nextn_predict_layers"]
+    assert depths == PREDICTING[name]["model.num_nextn_predict_layers"]
+    for depth in range(depths):
+        prefix = f"model.layers.{layers + depth}."
+        for part in ("enorm", "hnorm", "eh_proj", "shared_head.norm", "mlp.gate", "self_attn.kv_b_proj"):
+            assert f"{prefix}{part}.weight" in tensors, part
+        head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+        assert tensors[f"{prefix}embed_tokens.weight"] == tensors["model.embed_tokens.weight"]
+        assert tensors[f"{prefix}shared_head.head.weight"] == tensors[head]
+    convert(work, "hf", "native", to="sharded")
+    assert tensors_of(convert(work, "native", "again")) == tensors
+    changes = {**NO_MODEL, "model.from": "hf", "run.output": "on", "run.steps": 2, "run.ranks": 2}
+    work.train(changes=changes)
+    assert all(line["mtp_loss"] > 0 for line in work.metrics("on").of("step"))
+    work.train(changes={**changes, "model.num_nextn_predict_layers": 0, "run.output": "without"})
+    assert all("mtp_loss" not in line for line in work.metrics("without").of("step"))
+
+
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "split"])
 def test_folder_to_checkpoint_to_folder_keeps_every_byte(trained, exports, kind):
     convert(trained, exports[kind], f"native-{kind}", to="sharded")
