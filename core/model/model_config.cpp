@@ -10,6 +10,7 @@
 #include <ciuic/error.hpp>
 
 #include "core/config/joined.h"
+#include "core/config/nearest.h"
 
 namespace ciuic::core {
 namespace {
@@ -195,9 +196,15 @@ const ModelConfig::Field* ModelConfig::find_field(std::string_view name) {
 }
 
 std::optional<std::string> ModelConfig::set(std::string_view name, const Json& value) {
-  if (name == "rope_parameters" || name == "rope_scaling") {
-    const std::vector<std::string> wrong =
-        read_rope(value, name, rope_parameters, rope_theta, unknown_fields);
+  if (name == "rope_parameters") {
+    std::vector<std::string> unknown;
+    std::vector<std::string> wrong = read_rope(value, name, rope_parameters, rope_theta, unknown);
+    for (const std::string& key : unknown) {
+      wrong.push_back(key + " is no key" + suggestion(key.substr(name.size() + 1), rope_keys()));
+    }
+    if (value.is_object() && value.contains("factor") && !rope_parameters.is_yarn()) {
+      wrong.push_back(std::string(name) + ".factor has no effect without rope_type = \"yarn\"");
+    }
     return wrong.empty() ? std::nullopt : std::optional(joined(wrong, "; "));
   }
   const Field* field = find_field(name);
@@ -305,7 +312,13 @@ ModelConfig from_json(const Json& config, std::string_view origin) {
       result.set(key, 1);  // experts in no groups
     } else if (value.is_null() && key == "num_key_value_heads") {
       has_key_value_heads = false;
-    } else if (key == "rope_scaling" || ModelConfig::find_field(key) != nullptr) {
+    } else if (key == "rope_scaling" || key == "rope_parameters") {
+      // Others write keys that mean nothing here: they are noted, not refused.
+      for (std::string& one : read_rope(value, key, result.rope_parameters, result.rope_theta,
+                                        result.unknown_fields)) {
+        wrong.push_back(std::move(one));
+      }
+    } else if (ModelConfig::find_field(key) != nullptr) {
       if (auto problem = result.set(key, value)) {
         wrong.push_back(*problem);
       }

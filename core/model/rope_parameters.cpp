@@ -2,6 +2,7 @@
 #include "core/model/rope_parameters.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -9,6 +10,11 @@ namespace ciuic::core {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 11> kKeys = {
+    "type",      "rope_type", "rope_theta", "factor",         "original_max_position_embeddings",
+    "beta_fast", "beta_slow", "mscale",     "mscale_all_dim", "attention_factor",
+    "truncate"};
 
 /// Reads keys of one table and collects what does not fit.
 class RopeReader {
@@ -34,7 +40,7 @@ class RopeReader {
 
   void unknown(std::vector<std::string>& list) const {
     for (const auto& [name, value] : table_.items()) {
-      if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+      if (std::find(kKeys.begin(), kKeys.end(), name) == kKeys.end()) {
         list.push_back(key_ + "." + name);
       }
     }
@@ -44,7 +50,6 @@ class RopeReader {
  private:
   template <typename Fits, typename Take>
   void read(const char* name, const char* expected, Fits fits, const Take& take) {
-    known_.emplace_back(name);
     const auto found = table_.find(name);
     if (found == table_.end() || found->is_null()) {
       return;
@@ -58,7 +63,7 @@ class RopeReader {
 
   const Json& table_;
   std::string key_;
-  std::vector<std::string> known_, wrong_;
+  std::vector<std::string> wrong_;
 };
 
 /// The pair that turns `turns` times over the original length; between two pairs as a rule.
@@ -114,8 +119,14 @@ std::vector<std::string> read_rope(const Json& table, std::string_view key, Rope
   reader.number("attention_factor", rope.attention_factor);
   reader.truth("truncate", rope.truncate);
   reader.unknown(unknown);
-  return reader.take();
+  std::vector<std::string> wrong = reader.take();
+  if (rope.is_yarn() && !table.contains("factor")) {
+    wrong.push_back(std::string(key) + ".factor: missing, and yarn stretches by it");
+  }
+  return wrong;
 }
+
+std::span<const std::string_view> rope_keys() { return kKeys; }
 
 Json to_json(const RopeParameters& rope, double theta) {
   Json out = {{"rope_type", rope.rope_type}, {"rope_theta", theta}};

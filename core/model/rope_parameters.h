@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ struct RopeParameters {
 std::vector<std::string> read_rope(const nlohmann::json& table, std::string_view key,
                                    RopeParameters& rope, double& theta,
                                    std::vector<std::string>& unknown);
+
+/// The keys that read_rope knows.
+std::span<const std::string_view> rope_keys();
 
 /// The table as transformers writes it.
 nlohmann::json to_json(const RopeParameters& rope, double theta);

@@ -279,3 +279,7 @@ def test_a_full_context_says_so(model, terminal):
     person.type("\x04")
     assert person.end() == 0
 
+
+@pytest.mark.parametrize("file, said", [("/dev/zero", "/dev/zero is a device"), (".", ". is a folder"), ("none", "No such file")])
+def test_a_prompt_file_that_is_no_file_is_refused_at_once(model, file, said):
+    assert_fault(model.run("generate", "--model", "out", "--prompt-file", file), 6, "--prompt-file", said)

@@ -105,6 +105,22 @@ TEST(ModelConfig, FieldsAreSetByName) {
   EXPECT_TRUE(std::ranges::is_sorted(ModelConfig::fields(), {}, &ModelConfig::Field::name));
 }
 
+TEST(ModelConfig, KeysOfTheRotaryTableAreChecked) {
+  ModelConfig config = preset("tiny");
+  EXPECT_THAT(config.set("rope_parameters", {{"rope_type", "yarn"}, {"factr", 4}}).value(),
+              AllOf(HasSubstr("rope_parameters.factr is no key; did you mean factor?"),
+                    HasSubstr("rope_parameters.factor: missing")));
+  EXPECT_THAT(config.set("rope_parameters", {{"rope_type", "default"}, {"factor", 4}}).value(),
+              HasSubstr("no effect without rope_type"));
+  EXPECT_EQ(config.set("rope_parameters", {{"rope_type", "yarn"}, {"factor", 4}}), std::nullopt);
+  EXPECT_EQ(config.set("rope_parameters", nullptr), std::nullopt);
+  // A file of somebody else's may say more.
+  EXPECT_THAT(
+      from_json({{"rope_scaling", {{"type", "yarn"}, {"factor", 4}, {"finetuned", true}}}}, "file")
+          .unknown_fields,
+      ElementsAre("rope_scaling.finetuned"));
+}
+
 struct Refusal {
   const char* field;
   json value;

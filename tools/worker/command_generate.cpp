@@ -4,14 +4,14 @@
 // as it comes, everything else to stderr.
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
+#include <utility>
 
 #include <ATen/Parallel.h>
 
+#include "core/config/plain_file.h"
 #include "core/config/utf8.h"
 #include "core/generate/generator.h"
 #include "core/launch/environment.h"
@@ -27,6 +27,9 @@ namespace po = boost::program_options;
 using core::ExitCode;
 using core::Failure;
 using core::Generator;
+
+/// More than any context holds: what is longer is a mistake, or has no end.
+constexpr size_t kMostPromptBytes = size_t{64} << 20;
 
 struct Options {
   Generator::Request request;
@@ -111,14 +114,15 @@ std::optional<std::string> prompt_of(const CommandLine& line, const po::variable
   std::string text = get(values, "prompt");
   std::string origin = "--prompt";
   if (values.count("prompt-file") != 0) {
-    std::ifstream stream(file, std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(stream), {});
-    if (!stream) {
-      throw Failure(ExitCode::Storage, "the prompt cannot be read", "", {{"file", file}});
+    core::PlainFile read = core::read_plain_file(file, kMostPromptBytes);
+    if (!read.problem.empty()) {
+      throw Failure(ExitCode::Storage, "--prompt-file: " + file + " " + read.problem, "",
+                    {{"file", file}});
     }
+    text = std::move(read.bytes);
     origin = file;
   } else if (has_text && text == "-") {
-    text = read_stdin();
+    text = read_stdin(kMostPromptBytes);
     origin = "stdin";
   } else if (!has_text) {
     if (isatty(STDIN_FILENO) != 0) {

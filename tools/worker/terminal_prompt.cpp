@@ -62,10 +62,10 @@ std::optional<std::string> read_line(const std::string& prompt) {
   }
 }
 
-std::string read_stdin() {
+std::string read_stdin(size_t most) {
   std::string text;
   char some[65536];
-  for (;;) {
+  while (text.size() <= most) {
     const ssize_t got = read(STDIN_FILENO, some, sizeof(some));
     if (got < 0 && errno != EINTR) {
       throw io_failure("cannot read from stdin");
@@ -75,6 +75,9 @@ std::string read_stdin() {
     }
     text.append(some, got > 0 ? static_cast<size_t>(got) : 0);
   }
+  throw core::Failure(core::ExitCode::Usage,
+                      "the text on stdin has more than " + std::to_string(most) + " bytes",
+                      "give a shorter one");
 }
 
 void write_stdout(std::string_view text) {

@@ -4,6 +4,7 @@
 // program's end.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +28,8 @@ class InterruptRequest final {
 /// input (Ctrl-D). Ctrl-C drops what was typed and asks again.
 std::optional<std::string> read_line(const std::string& prompt);
 
-/// All of stdin, to its end. Throws: Failure (Storage).
-std::string read_stdin();
+/// All of stdin, to its end. Throws: Failure (Storage); (Usage) for more than `most` bytes.
+std::string read_stdin(size_t most);
 
 /// To stdout at once. Throws: Failure (Storage).
 void write_stdout(std::string_view text);
