@@ -179,7 +179,7 @@ class Terminal:
     def type(self, text):
         os.write(self.master, text.encode())
 
-    def expect(self, pattern, seconds=30):
+    def expect(self, pattern, seconds=60):
         """Waits for the pattern; returns what came up to its end."""
         end = time.monotonic() + seconds
         while not (found := re.search(pattern, self.said)):
