@@ -262,7 +262,7 @@ def test_interrupt_stops_the_text_and_not_the_program(model, terminal):
     person.type("the day\n")
     person.expect(r"the day\r\n.")
     person.type("\x03")
-    person.expect(r"(interrupted|context is full)[^>]*> $")
+    person.expect(r"(interrupted|context is full|end of text)[^>]*> $")
     person.type("/reset\n")
     person.expect(r"empty\r\n> $")
     person.type("\x04")

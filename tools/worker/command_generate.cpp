@@ -252,6 +252,7 @@ void talk(Generator& generator, const Options& options) {
     InterruptRequest::clear();
     const Generator::Result result =
         generator.generate(options.request, &write_stdout, &InterruptRequest::is_raised);
+    InterruptRequest::clear();
     write_stdout("\n");
     if (!options.is_quiet) {
       show_summary(result, generator);

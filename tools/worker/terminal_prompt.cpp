@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <poll.h>
 #include <string_view>
 #include <unistd.h>
 
@@ -43,13 +44,23 @@ std::optional<std::string> read_line(const std::string& prompt) {
   std::fputs(prompt.c_str(), stderr);
   std::string line;
   for (;;) {
-    char c = 0;
-    const ssize_t got = read(STDIN_FILENO, &c, 1);  // the terminal gives whole lines anyway
-    if (got < 0 && errno == EINTR) {
+    if (InterruptRequest::is_raised()) {
       InterruptRequest::clear();
       line.clear();
       std::fprintf(stderr, "\n%s", prompt.c_str());
-    } else if (got < 0) {
+    }
+    // A Ctrl-C that comes before the wait, or to another thread, does not end it: so it ends itself.
+    constexpr int kLookAgainMs = 100;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (poll(&input, 1, kLookAgainMs) <= 0) {
+      continue;
+    }
+    char c = 0;
+    const ssize_t got = read(STDIN_FILENO, &c, 1);  // the terminal gives whole lines anyway
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
       throw io_failure("cannot read from stdin");
     } else if (got == 0) {
       std::fputs("\n", stderr);
