@@ -48,22 +48,6 @@ struct Variant {
   std::function<void(ModelConfig&)> change;
 };
 
-void make_v2(ModelConfig& c) {
-  c.model_type = "deepseek_v2";
-  c.scoring_func = "softmax";
-  c.topk_method = "greedy";
-  c.norm_topk_prob = false;
-  c.routed_scaling_factor = 16;
-}
-
-void make_yarn(ModelConfig& c) {
-  c.rope_parameters.rope_type = "yarn";
-  c.rope_parameters.factor = 40;
-  c.rope_parameters.original_max_position_embeddings = 8;
-  c.rope_parameters.mscale = 0.9;
-  c.rope_parameters.mscale_all_dim = 0.7;
-}
-
 class CachedModel : public ::testing::TestWithParam<Variant> {
  protected:
   // Thousands of tiny products, for which threads only wait for each other.
@@ -119,9 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"BiasesNoQueryLatent",
                 [](ModelConfig& c) { c.attention_bias = true, c.q_lora_rank.reset(); }},
         Variant{"RotaryHalvesApart", [](ModelConfig& c) { c.rope_interleave = false; }},
-        Variant{"Yarn", [](ModelConfig& c) { make_yarn(c); }},
+        Variant{"Yarn", [](ModelConfig& c) { make_yarn(c, 8); }},
         Variant{"YarnByDeepSeeksRule",
-                [](ModelConfig& c) { make_yarn(c), c.rope_rule = "deepseek"; }},
+                [](ModelConfig& c) { make_yarn(c, 8), c.rope_rule = "deepseek"; }},
         Variant{"TiedEmbeddings", [](ModelConfig& c) { c.tie_word_embeddings = true; }},
         Variant{"OnlyDenseLayers", [](ModelConfig& c) { c.first_k_dense_replace = 3; }},
         Variant{"NoSharedExperts", [](ModelConfig& c) { c.n_shared_experts = 0; }},
@@ -131,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"GreedyV2", [](ModelConfig& c) { make_v2(c), c.n_group = 4, c.topk_group = 1; }},
         Variant{"GroupLimitedV2Yarn",
                 [](ModelConfig& c) {
-                  make_v2(c), make_yarn(c), c.topk_method = "group_limited_greedy";
+                  make_v2(c), make_yarn(c, 8), c.topk_method = "group_limited_greedy";
                 }}),
     [](const auto& variant) { return std::string(variant.param.name); });
 
@@ -154,7 +138,7 @@ TEST(LatentCache, LongContextsGoThroughBlocksOfQueries) {
   config.num_hidden_layers = 2;
   config.num_attention_heads = config.num_key_value_heads = 16;
   config.max_position_embeddings = 2048;
-  make_yarn(config);
+  make_yarn(config, 8);
   const TestParameters parameters(config, at::kDouble, 0.3);
   Model model(config, at::kDouble, at::kCPU);
   const at::Tensor tokens = some_tokens(1, 1400, config.vocab_size, 5);

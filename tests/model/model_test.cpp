@@ -43,22 +43,6 @@ Named inputs_of(const TestParameters& parameters, const Oracle& oracle) {
   return inputs;
 }
 
-void make_v2(ModelConfig& c) {
-  c.model_type = "deepseek_v2";
-  c.scoring_func = "softmax";
-  c.topk_method = "greedy";
-  c.norm_topk_prob = false;
-  c.routed_scaling_factor = 16;
-}
-
-void make_yarn(ModelConfig& c) {
-  c.rope_parameters.rope_type = "yarn";
-  c.rope_parameters.factor = 40;
-  c.rope_parameters.original_max_position_embeddings = 16;
-  c.rope_parameters.mscale = 0.9;
-  c.rope_parameters.mscale_all_dim = 0.7;
-}
-
 struct Variant {
   const char* name;
   void (*change)(ModelConfig&);
@@ -119,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"TiedEmbeddings", [](ModelConfig& c) { c.tie_word_embeddings = true; }},
         Variant{"OddValueWidth", [](ModelConfig& c) { c.v_head_dim = 7; }},
         Variant{"RotaryHalvesApart", [](ModelConfig& c) { c.rope_interleave = false; }},
-        Variant{"Yarn", make_yarn}, Variant{"V2Greedy", make_v2},
+        Variant{"Yarn", [](ModelConfig& c) { make_yarn(c, 16); }}, Variant{"V2Greedy", make_v2},
         Variant{"V2GreedyWithGroupsThatDoNotMatter",
                 [](ModelConfig& c) { make_v2(c), c.n_group = 4, c.topk_group = 1; }},
         Variant{"V2GroupLimited",
@@ -207,7 +191,7 @@ TEST(Model, RecomputedGradientsHaveTheSameBits) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     ModelConfig config = small_config();
     config.num_nextn_predict_layers = 1;
-    make_yarn(config);
+    make_yarn(config, 16);
     const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
     const Objective objective{1, 0.01, 0.01, 0.01, 0.01, 0.3};
     TestParameters kept(config, dtype);

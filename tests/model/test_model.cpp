@@ -36,6 +36,22 @@ ModelConfig small_config() {
   return c;
 }
 
+void make_v2(ModelConfig& c) {
+  c.model_type = "deepseek_v2";
+  c.scoring_func = "softmax";
+  c.topk_method = "greedy";
+  c.norm_topk_prob = false;
+  c.routed_scaling_factor = 16;
+}
+
+void make_yarn(ModelConfig& c, int64_t original) {
+  c.rope_parameters.rope_type = "yarn";
+  c.rope_parameters.factor = 40;
+  c.rope_parameters.original_max_position_embeddings = original;
+  c.rope_parameters.mscale = 0.9;
+  c.rope_parameters.mscale_all_dim = 0.7;
+}
+
 at::Tensor normal(std::string_view name, std::vector<int64_t> shape, double deviation,
                   at::ScalarType dtype, uint64_t seed) {
   at::Tensor values = at::empty(shape, at::TensorOptions().dtype(at::kFloat));

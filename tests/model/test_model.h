@@ -20,6 +20,11 @@ namespace ciuic::core::testing {
 /// 3 layers (1 dense), sizes that divide by nothing convenient, expert groups.
 ModelConfig small_config();
 
+/// V2's router: softmax, greedy, weights times 16.
+void make_v2(ModelConfig& config);
+/// YaRN by a factor of 40 over `original` positions, with both mscales.
+void make_yarn(ModelConfig& config, int64_t original);
+
 /// Normal values that depend on (name, seed) alone.
 at::Tensor normal(std::string_view name, std::vector<int64_t> shape, double deviation = 1.0,
                   at::ScalarType dtype = at::kDouble, uint64_t seed = 1);
