@@ -3,9 +3,8 @@
 
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
-
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/norm_backward.h"
 
 namespace ciuic::core {
 namespace {
@@ -13,15 +12,6 @@ namespace {
 // Positions of the parameters within the layer.
 constexpr size_t kInputNorm = 0;
 constexpr size_t kAttention = 1;
-
-// d loss / d x of y = f(norm(x)) + x, where `dy` is the residual's part and `dnormed` comes from f.
-at::Tensor norm_backward(const Bound& weight, const at::Tensor& dnormed_ND, const at::Tensor& x_ND,
-                         const at::Tensor& rstd_N, const at::Tensor& dy_ND) {
-  at::Tensor dx_ND = at::empty_like(x_ND);
-  accumulate(weight,
-             kernels::rms_norm_backward_out(dx_ND, dnormed_ND, x_ND, rstd_N, weight.value, dy_ND));
-  return dx_ND;
-}
 
 }  // namespace
 

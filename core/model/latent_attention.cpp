@@ -10,6 +10,7 @@
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/mla_heads.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/norm_backward.h"
 #include "core/model/product.h"
 
 namespace ciuic::core {
@@ -80,10 +81,8 @@ at::Tensor LatentAttention::query_backward(const Weights& w, const at::Tensor& d
   }
   w.query_up.accumulate_gradients(dq_NH, saved.query_normed_NQ);
   const at::Tensor dnormed = w.query_up.backward(dq_NH);
-  const at::Tensor dlatent = at::empty_like(saved.query_NQ);
-  accumulate(*w.query_norm,
-             kernels::rms_norm_backward_out(dlatent, dnormed, saved.query_NQ, saved.query_rstd_N,
-                                            w.query_norm->value, {}));
+  const at::Tensor dlatent =
+      norm_backward(*w.query_norm, dnormed, saved.query_NQ, saved.query_rstd_N, {});
   w.query_down.accumulate_gradients(dlatent, saved.x_ND);
   return w.query_down.backward(dlatent);
 }

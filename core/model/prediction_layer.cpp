@@ -5,11 +5,11 @@
 #include <utility>
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 
 #include "core/model/head.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/norm_backward.h"
 #include "core/model/product.h"
 
 namespace ciuic::core {
@@ -24,14 +24,11 @@ at::Tensor joined_inputs(Bindings weights, const PredictionTape& tape, double ep
                  1);
 }
 
-// d loss / d x of norm(x), plus `residual` unless undefined.
-at::Tensor norm_backward(const Bound& weight, const at::Tensor& dy_ND, const at::Tensor& x_ND,
-                         double epsilon, const at::Tensor& residual_ND) {
-  const at::Tensor rstd_N = kernels::rms_norm(x_ND, weight.value, epsilon).rstd_N;
-  at::Tensor dx_ND = at::empty_like(x_ND);
-  accumulate(weight,
-             kernels::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight.value, residual_ND));
-  return dx_ND;
+// As norm_backward, without the forward's rstd: the tape of a prediction has none.
+at::Tensor norm_backward_again(const Bound& weight, const at::Tensor& dy_ND, const at::Tensor& x_ND,
+                               double epsilon, const at::Tensor& residual_ND) {
+  return norm_backward(weight, dy_ND, x_ND, kernels::rms_norm(x_ND, weight.value, epsilon).rstd_N,
+                       residual_ND);
 }
 
 at::Tensor flat_or_undefined(const at::Tensor& x_BTD) {
@@ -71,8 +68,9 @@ PredictionLayer::Gradient PredictionLayer::backward(Bindings weights, const at::
                                                     const RouterPass& router,
                                                     PredictionTape& tape) const {
   PredictionTape saved = std::exchange(tape, {});
-  const at::Tensor dout_ND = norm_backward(weights.back(), dnormed_BTD.flatten(0, 1), saved.out_ND,
-                                           epsilon_, flat_or_undefined(dhidden_BTD));
+  const at::Tensor dout_ND =
+      norm_backward_again(weights.back(), dnormed_BTD.flatten(0, 1), saved.out_ND, epsilon_,
+                          flat_or_undefined(dhidden_BTD));
   const at::Tensor dx_BTD = layer_.backward(weights.subspan(kLayer), dout_ND.view_as(dnormed_BTD),
                                             context, router, saved.layer);
   const at::Tensor dx_ND = dx_BTD.flatten(0, 1);
@@ -80,11 +78,11 @@ PredictionLayer::Gradient PredictionLayer::backward(Bindings weights, const at::
   const at::Tensor djoined = product(dx_ND, weights[kProjection].value);
   const int64_t width = dx_ND.size(1);
   const at::Tensor dembedded =
-      norm_backward(weights[kEmbeddingNorm], djoined.narrow(1, 0, width).contiguous(),
-                    saved.embedded_ND, epsilon_, {});
+      norm_backward_again(weights[kEmbeddingNorm], djoined.narrow(1, 0, width).contiguous(),
+                          saved.embedded_ND, epsilon_, {});
   const at::Tensor dhidden =
-      norm_backward(weights[kHiddenNorm], djoined.narrow(1, width, width).contiguous(),
-                    saved.hidden_ND, epsilon_, {});
+      norm_backward_again(weights[kHiddenNorm], djoined.narrow(1, width, width).contiguous(),
+                          saved.hidden_ND, epsilon_, {});
   return {dembedded.view_as(dnormed_BTD), dhidden.view_as(dnormed_BTD)};
 }
 
