@@ -12,7 +12,7 @@ our_files() {
       [[ ! -f $file ]] || echo "$file"
     done
   else
-    find . \( -name '.deps' -o -name 'build*' -o -name runs -o -name data \) -prune -o -type f -printf '%P\n'
+    find . \( -name '.deps' -o -path './build*' -o -path ./runs -o -path ./data \) -prune -o -type f -printf '%P\n'
   fi | sort -u
 }
 
