@@ -242,6 +242,9 @@ class Checker {
   }
 
   void fill_derived() {
+    if (config_.run.is_any_world() && config_.run.threads == 0) {
+      config_.run.threads = 1;  // products of other numbers of threads may sum in another order
+    }
     if (config_.run.output.empty()) {
       config_.run.output = "runs/" + config_.run.name;
     }

@@ -35,6 +35,9 @@ struct RunSection {
   int64_t threads = 0;
   std::string rendezvous = "auto";
   std::string recompute = "none";
+  std::string reproducible = "same_world";
+
+  [[nodiscard]] bool is_any_world() const { return reproducible == "any_world"; }
 };
 
 struct PluginsSection {
@@ -88,6 +91,8 @@ struct CommunicatorSection {
 struct OptimizerSection {
   std::string plugin = "adamw";
   double gradient_clip_norm = 1.0;  // 0: off
+  std::string gradient_norm = "l2";
+  int64_t max_skipped_steps = 10;
 };
 
 struct ScheduleSection {

@@ -66,6 +66,10 @@ constexpr std::array kKeys{
         "What backward computes again to save memory: nothing; norms, attention's up-projections "
         "and SwiGLUs; or whole layers. The same bits in all three.",
         0, 0, 0, "none | selective | full"},
+    Key{"run", "reproducible", KeyType::Choice, at<&RunConfig::run, &RunSection::reproducible>,
+        "Which runs of this file have the same bits: those with as many ranks; or those with 1, 2, "
+        "4, ... ranks and the same micro-batch, at a cost that docs/sharding.md states.",
+        kMovesBits, 0, 0, "same_world | any_world"},
     // [plugins]
     Key{"plugins", "path", KeyType::Strings, at<&RunConfig::plugins, &PluginsSection::path>,
         "Folders; then CIUIC_PLUGIN_PATH, then those beside the binary.", kPlace},
@@ -155,6 +159,18 @@ constexpr std::array kKeys{
     Key{"optimizer", "gradient_clip_norm", KeyType::Float,
         at<&RunConfig::optimizer, &OptimizerSection::gradient_clip_norm>,
         "Largest global norm of the gradients; 0: no clipping.", kMovesBits, 0, 1e30},
+    Key{"optimizer", "gradient_norm", KeyType::Choice,
+        at<&RunConfig::optimizer, &OptimizerSection::gradient_norm>,
+        "The norm of the whole gradient that is reported and clipped: root of the sum of squares, "
+        "sum "
+        "of magnitudes, or largest magnitude.",
+        kMovesBits, 0, 0, "l2 | l1 | max"},
+    Key{"optimizer", "max_skipped_steps", KeyType::Integer,
+        at<&RunConfig::optimizer, &OptimizerSection::max_skipped_steps>,
+        "Steps in a row that may be skipped because the loss or a gradient is not finite, before "
+        "the "
+        "run ends with 7; steps at which the loss scale falls do not count. 0: ends at the first.",
+        0, 0, 1e6},
     Key{"optimizer", "decorate", KeyType::Decorators,
         at<&RunConfig::decorate, &DecorateKeys::optimizer>, kDecorateDoc, kOptional, 0, 0, "",
         "[{ with = \"record\" }]"},

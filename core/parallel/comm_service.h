@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The "ciuic.comm" service: the groups of the process mesh by name. There is one axis now, data:
-// "world", "data", "expert_data" and "control" are the same ranks.
+// The "ciuic.comm" service: the groups of the process mesh by name, and groups that a plugin splits
+// off for itself.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,9 @@ namespace ciuic::core {
 
 class CommService {
  public:
-  /// `data` is the group of all ranks; group ids are those of `groups`, in order, from 1.
+  /// `groups` outlive this object, which outlives what was split off them.
   CommService(const ciuic_host* host, std::vector<Group*> groups);
+  ~CommService();
   CommService(const CommService&) = delete;
   CommService& operator=(const CommService&) = delete;
 
@@ -26,9 +27,12 @@ class CommService {
 
  private:
   static ciuic_comm_service make_table(CommService* self);
+  [[nodiscard]] const Group* find(uint32_t id) const;
+  ciuic_status* split(uint32_t parent, const ciuic_split& request, const ciuic_group** out);
 
   Host host_;
   std::vector<Group*> groups_;
+  std::vector<std::unique_ptr<Group>> own_;  // split off, oldest first
   ciuic_comm_service table_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/parallel/group.h"
 
+#include <utility>
+
 #include <ciuic/view.hpp>
 
 #include "core/plugin/array_problem.h"
@@ -86,6 +88,27 @@ Group::Group(std::string name, uint32_t id, std::shared_ptr<CommunicatorPlugin> 
   group_.name = to_str(name_);
   group_.vt = &table();
   group_.self = reinterpret_cast<ciuic_instance*>(this);
+}
+
+std::unique_ptr<Group> Group::split(const ciuic_split& request, uint32_t id) const {
+  std::vector<int32_t> ranks;
+  int own = -1;
+  for (uint32_t i = 0; i < request.count; ++i) {
+    const int32_t r = request.ranks[i];
+    if (r < 0 || r >= group_.size) {
+      throw Failure(ExitCode::Plugin, "a split of group " + name_ + " names rank " +
+                                          std::to_string(r) + ", which has ranks 0 to " +
+                                          std::to_string(group_.size - 1));
+    }
+    own = r == group_.rank ? static_cast<int>(i) : own;
+    ranks.push_back(ranks_[static_cast<size_t>(r)]);
+  }
+  std::shared_ptr<CommunicatorPlugin> child = plugin_->split(request);
+  if (child == nullptr || own < 0) {
+    return nullptr;
+  }
+  return std::make_unique<Group>(std::string(to_view(request.name)), id, std::move(child), own,
+                                 std::move(ranks), clock_, events_);
 }
 
 ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives,

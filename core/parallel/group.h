@@ -27,6 +27,10 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  /// A group of some of these ranks, `request.ranks` in this group's numbering; NULL where count is
+  /// 0. All ranks of this group call. Destroy it before this one. Throws Failure.
+  [[nodiscard]] std::unique_ptr<Group> split(const ciuic_split& request, uint32_t id) const;
+
   [[nodiscard]] const ciuic_group& c() const noexcept { return group_; }
   [[nodiscard]] int rank() const noexcept { return group_.rank; }
   [[nodiscard]] int size() const noexcept { return group_.size; }

@@ -40,11 +40,12 @@ class ShardingPlugin {
     check(vt().grad_ready(self(), &use, nullptr), "sharding.grad_ready");
   }
   void end_backward() const { check(vt().end_backward(self(), nullptr), "sharding.end_backward"); }
-  [[nodiscard]] ciuic_grad_stats grad_stats(double grad_scale) const {
+  [[nodiscard]] ciuic_grad_stats grad_stats(double grad_scale,
+                                            uint32_t norm = CIUIC_NORM_L2) const {
     ciuic_grad_request request{};
     request.struct_size = sizeof(request);
     request.grad_scale = grad_scale;
-    request.norm = CIUIC_NORM_L2;
+    request.norm = norm;
     ciuic_grad_stats stats{};
     stats.struct_size = sizeof(stats);
     check(vt().grad_stats(self(), &request, nullptr, &stats), "sharding.grad_stats");

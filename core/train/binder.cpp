@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/binder.h"
 
+#include <stdexcept>
+#include <string>
+#include <utility>
+
 #include "core/train/tensor_bridge.h"
 
 namespace ciuic::core {
@@ -22,13 +26,20 @@ Binder::Binder(const ShardingPlugin& sharding, const Model& model)
   }
 }
 
+void Binder::begin_step(ciuic_step step, std::vector<ciuic_use> walk) {
+  walk_ = std::move(walk);
+  next_ = 0;
+  step.uses = to_array(walk_);
+  sharding_.begin_step(step);
+}
+
 BoundUnit Binder::bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32_t flags) {
-  ciuic_use use{};
-  use.struct_size = sizeof(use);
-  use.flags = flags;
-  use.unit = static_cast<uint32_t>(unit);
-  use.pass = pass;
-  use.micro_batch = micro_batch;
+  if (next_ == walk_.size() || walk_[next_].unit != unit || walk_[next_].pass != pass ||
+      walk_[next_].micro_batch != micro_batch || walk_[next_].flags != flags) {
+    throw std::logic_error("bind " + std::to_string(next_) + " of the step, unit " +
+                           std::to_string(unit) + ", is not the one announced to sharding");
+  }
+  const ciuic_use use = walk_[next_++];
   const ArrayView<ciuic_binding> bindings = sharding_.bind(use);
   std::vector<Bound>& out = bound_[static_cast<size_t>(unit)];
   if (bindings.size() != out.size()) {

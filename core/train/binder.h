@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Between sharding and the layers: what a bind returns, as the tensors that a unit of the model
-// takes.
+// takes. Holds the passes to the walk that sharding was told of.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,8 @@ class Binder {
   /// Both must outlive this object.
   Binder(const ShardingPlugin& sharding, const Model& model);
 
+  /// Begins a step on the sharding plugin; `step.uses` is set to `walk`, which the binds to come follow.
+  void begin_step(ciuic_step step, std::vector<ciuic_use> walk);
   [[nodiscard]] BoundUnit bind(int64_t unit, uint32_t pass, uint32_t micro_batch,
                                uint32_t flags = 0);
 
@@ -53,6 +55,8 @@ class Binder {
   };
 
   const ShardingPlugin& sharding_;
+  std::vector<ciuic_use> walk_;
+  size_t next_ = 0;
   std::vector<int64_t> first_;  // first parameter of each unit, and the end
   std::vector<Cached> cache_;   // by parameter
   std::vector<std::vector<Bound>> bound_;

@@ -30,6 +30,31 @@ int64_t rows_of(const BatchPlan& plan, int64_t sequence_tokens) {
 
 }  // namespace
 
+std::vector<bool> idle_of(const std::vector<MicroBatch>& batches) {
+  std::vector<bool> idle;
+  for (const MicroBatch& batch : batches) {
+    idle.push_back(batch.is_idle());
+  }
+  return idle;
+}
+
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", value);
+  return text;
+}
+
+uint32_t norm_named(const std::string& name) {
+  return name == "l1" ? CIUIC_NORM_L1 : name == "max" ? CIUIC_NORM_MAX : CIUIC_NORM_L2;
+}
+
+/// What is summed over all slots of a step.
+SlotSums::Values sums_of(const PassResult& pass, const RouterTerms& terms) {
+  return {
+      pass.loss_sum, static_cast<double>(pass.tokens), terms.balance,
+      terms.z,       pass.prediction_loss_sum,         static_cast<double>(pass.predicted_tokens)};
+}
+
 /// What a step found out, on its way from the passes to the metrics line.
 struct Trainer::StepResult {
   uint64_t step = 0;
@@ -37,6 +62,7 @@ struct Trainer::StepResult {
   uint64_t samples = 0;
   uint32_t row_tokens = 0;
   SchedulePosition position;
+  SlotSums sums;
   double loss_sum = 0;
   double tokens = 0;
   Objective objective;
@@ -45,9 +71,13 @@ struct Trainer::StepResult {
   double predicted_tokens = 0;
   double learning_rate = 0;
   double loss_scale = 1;
+  double next_loss_scale = 1;
   double grad_norm = 0;
   double grad_norm_clipped = 0;
-  bool is_skipped = false;
+  bool is_bad = false;      // the loss or a gradient is not finite
+  bool is_skipped = false;  // bad, or without a single token that counts
+  std::string cause;        // of a bad step: which tensor
+  int32_t bad_rank = -1;
   bool should_stop = false;
   bool should_save = false;
   double rss_bytes = 0;
@@ -85,8 +115,10 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
       total_steps_(schedules_.course.total_steps()),
       progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
                 state_.step, total_steps_),
-      validation_(load_validation(session.data(), session.identity().rank, session.identity().world,
-                                  rows_of(first_plan_, session.data().sequence_tokens()))) {
+      // One row a micro-batch where nothing may hang on which rows come together on a rank.
+      validation_(load_validation(
+          session.data(), session.identity().rank, session.identity().world,
+          is_any_world() ? 1 : rows_of(first_plan_, session.data().sequence_tokens()))) {
   state_.numerics = numerics_of(session);
 }
 
@@ -107,6 +139,7 @@ ExitCode Trainer::run() {
     agree_on(result);
     update(result);
     report(result);
+    judge(result);
     validate(is_validation_due(before));
     const bool is_last = state_.step == total_steps_;
     const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
@@ -146,21 +179,35 @@ Trainer::StepResult Trainer::train_step() {
   return result;
 }
 
+bool Trainer::is_any_world() const { return session_.plan().config.run.is_any_world(); }
+
+/// This rank's micro-batches in the order of its slots.
+std::vector<MicroBatch> Trainer::load(const BatchPlan& plan, const StepSlots& slots,
+                                      StepResult& result) const {
+  const auto begin = Clock::now();
+  const Span span(session_.events(), CIUIC_CATEGORY_DATA, "data");
+  std::vector<MicroBatch> planned =
+      load_micro_batches(plan, session_.identity().rank, session_.data());
+  std::vector<MicroBatch> ordered;
+  for (const uint32_t m : slots.order()) {
+    ordered.push_back(std::move(planned[m]));
+  }
+  result.data_seconds = seconds_since(begin);
+  return ordered;
+}
+
 void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
+  const StepSlots slots(is_any_world(), plan.micro_batches, session_.identity().rank,
+                        session_.identity().world);
+  const std::vector<MicroBatch> batches = load(plan, slots, result);
   ciuic_step step{};
   step.struct_size = sizeof(step);
   step.step = result.step;
+  step.flags = is_any_world() ? CIUIC_STEP_ANY_WORLD : 0;
   step.micro_batches = plan.micro_batches;
-  step.num_slots = plan.micro_batches * static_cast<uint32_t>(session_.identity().world);
-  step.first_slot = plan.micro_batches * static_cast<uint32_t>(session_.identity().rank);
-  session_.sharding().begin_step(step);
-
-  const auto loading = Clock::now();
-  const std::vector<MicroBatch> batches = [&] {
-    const Span span(session_.events(), CIUIC_CATEGORY_DATA, "data");
-    return load_micro_batches(plan, session_.identity().rank, session_.data());
-  }();
-  result.data_seconds = seconds_since(loading);
+  step.num_slots = slots.count();
+  step.first_slot = slots.first();
+  binder_.begin_step(step, training_walk(session_.model(), idle_of(batches)));
 
   // Divided by the planned tokens here, and in update() by how many really counted: the same unless
   // targets are ignored.
@@ -172,29 +219,21 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
   result.loss_scale = session_.precision().loss_scale();
   result.objective = schedules_.objective.at(result.position);
   result.objective.seed = result.loss_scale / static_cast<double>(plan.tokens);
+  result.sums = SlotSums(is_any_world(), slots);
   for (uint32_t m = 0; m < plan.micro_batches; ++m) {
     const PassResult pass =
         passes_.train(batches[m], m, m + 1 == plan.micro_batches, result.objective, result.passes);
-    result.loss_sum += pass.loss_sum;
-    result.tokens += static_cast<double>(pass.tokens);
-    result.prediction_loss_sum += pass.prediction_loss_sum;
-    result.predicted_tokens += static_cast<double>(pass.predicted_tokens);
+    result.sums.add(m, sums_of(pass, session_.model().take_router_terms()));
   }
-  result.router_terms = session_.model().take_router_terms();
   session_.sharding().end_backward();
 }
 
 void Trainer::agree_on(StepResult& result) {
-  std::array<double, 6> sums{result.loss_sum,
-                             result.tokens,
-                             result.router_terms.balance,
-                             result.router_terms.z,
-                             result.prediction_loss_sum,
-                             result.predicted_tokens};
   std::array<double, 3> maxima{static_cast<double>(resident_bytes()),
                                StopRequest::is_raised() ? 1.0 : 0.0,
                                result.should_save ? 1.0 : 0.0};
-  reduce_in_place(session_.control(), sums, maxima, "loss and votes");
+  reduce_in_place(session_.control(), result.sums.values(), maxima, "loss and votes");
+  const SlotSums::Values sums = result.sums.total();
   result.loss_sum = sums[0];
   result.tokens = sums[1];
   result.router_terms = {sums[2], sums[3]};
@@ -214,14 +253,17 @@ void Trainer::update(StepResult& result) {
   const double grad_scale =
       has_tokens ? static_cast<double>(result.planned_tokens) / (result.tokens * result.loss_scale)
                  : 0.0;
-  const ciuic_grad_stats stats = session_.sharding().grad_stats(grad_scale);
-  const bool is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
+  const ciuic_grad_stats stats =
+      session_.sharding().grad_stats(grad_scale, norm_named(config.optimizer.gradient_norm));
+  result.is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
+  result.cause = cause_of(stats);
+  result.bad_rank = stats.non_finite != 0 ? stats.first_bad_rank : -1;
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
 
   const double max_norm = schedules_.gradient_clip_norm.at(result.position);
   const double clip = max_norm > 0 ? std::min(1.0, max_norm / (stats.norm + 1e-6)) : 1.0;
   result.grad_norm_clipped = result.grad_norm * clip;
-  result.is_skipped = is_bad || !has_tokens;
+  result.is_skipped = result.is_bad || !has_tokens;
   result.learning_rate = schedules_.learning_rate.at(result.position);
 
   ciuic_step_update step{};
@@ -240,6 +282,7 @@ void Trainer::update(StepResult& result) {
   seen.non_finite = stats.non_finite;
   seen.grad_norm = stats.norm;
   session_.precision().update(seen);
+  result.next_loss_scale = session_.precision().loss_scale();
   if (result.is_skipped) {
     ++state_.skipped_steps;
     session_.model().reset_expert_loads();
@@ -251,22 +294,64 @@ void Trainer::update(StepResult& result) {
   result.optimizer_seconds = seconds_since(begin);
   result.seconds = seconds_since(result.begin);
   result.communication = session_.comm_clock().take();
-  if (is_bad) {
-    report(result);
-    const bool named =
-        stats.non_finite != 0 && stats.first_bad_param < session_.parameters().size();
-    Failure failure(
-        ExitCode::Numbers,
-        named ? "the gradient of " +
-                    std::string(to_view(session_.parameters()[stats.first_bad_param].name)) +
-                    " is not finite (" + std::to_string(stats.non_finite) + " elements in all)"
-              : std::string("the loss is not finite"),
-        "lower the learning rate, or go on from an earlier checkpoint");
-    failure.with("step", std::to_string(result.step));
-    if (stats.non_finite != 0 && stats.first_bad_rank >= 0) {
-      failure.with("rank", std::to_string(stats.first_bad_rank));
-    }
-    throw failure;
+}
+
+std::string Trainer::cause_of(const ciuic_grad_stats& stats) const {
+  if (stats.non_finite == 0) {
+    return "the loss is not finite";
+  }
+  const bool is_named = stats.first_bad_param < session_.parameters().size();
+  const std::string of =
+      is_named ? " of " + std::string(to_view(session_.parameters()[stats.first_bad_param].name))
+               : "";
+  return "the gradient" + of + " is not finite (" + std::to_string(stats.non_finite) +
+         " elements in all)";
+}
+
+/// Says why a step was skipped; too many bad ones in a row end the run, as does a bad last one.
+void Trainer::judge(const StepResult& result) {
+  if (!result.is_skipped) {
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  const std::string step = "step " + std::to_string(result.step) + " is skipped: ";
+  if (!result.is_bad) {
+    warn(step + "none of its targets counts; weights and schedules stay as they are");
+    return;
+  }
+  const bool is_scaled_down = result.next_loss_scale < result.loss_scale;
+  skipped_in_a_row_ += is_scaled_down ? 0 : 1;
+  const auto limit = static_cast<uint64_t>(session_.plan().config.optimizer.max_skipped_steps);
+  if (skipped_in_a_row_ > limit || state_.step == total_steps_) {
+    throw bad_numbers(result);
+  }
+  const std::string rank =
+      result.bad_rank >= 0 ? " on rank " + std::to_string(result.bad_rank) : std::string();
+  warn(step + result.cause + rank +
+       (is_scaled_down
+            ? "; the loss scale falls to " + text_of(result.next_loss_scale)
+            : "; skipped in a row: " + std::to_string(skipped_in_a_row_) + " of at most " +
+                  std::to_string(limit) + " (optimizer.max_skipped_steps)"));
+}
+
+Failure Trainer::bad_numbers(const StepResult& result) const {
+  std::string what = result.cause;
+  if (skipped_in_a_row_ > 1) {
+    what += ", " + std::to_string(skipped_in_a_row_) + " steps in a row";
+  }
+  Failure failure(ExitCode::Numbers, what,
+                  "lower the learning rate, or go on from an earlier checkpoint");
+  failure.with("step", std::to_string(result.step));
+  if (result.bad_rank >= 0) {
+    failure.with("rank", std::to_string(result.bad_rank));
+  }
+  return failure;
+}
+
+/// Once for all ranks.
+void Trainer::warn(const std::string& text) const {
+  if (session_.is_first()) {
+    session_.log().warn(text);
   }
 }
 
@@ -372,14 +457,17 @@ void Trainer::validate(bool is_due) {
   step.flags = CIUIC_STEP_EVALUATE;
   step.step = state_.step;
   step.micro_batches = static_cast<uint32_t>(validation_.size());
-  session_.sharding().begin_step(step);
-  std::array<double, 2> sums{};
+  binder_.begin_step(step, evaluation_walk(session_.model(), idle_of(validation_)));
+  // StepSlots in the order of the rows, which is the same at every world size.
+  const auto world = static_cast<uint32_t>(session_.identity().world);
+  const auto rank = static_cast<uint32_t>(session_.identity().rank);
+  SlotSums slot_sums(is_any_world(),
+                     StepSlots(false, step.micro_batches, 0, session_.identity().world));
   for (uint32_t m = 0; m < validation_.size(); ++m) {
-    const PassResult pass = passes_.evaluate(validation_[m], m);
-    sums[0] += pass.loss_sum;
-    sums[1] += static_cast<double>(pass.tokens);
+    slot_sums.add(m * world + rank, sums_of(passes_.evaluate(validation_[m], m), {}));
   }
-  reduce_in_place(session_.control(), sums, {}, "validation loss");
+  reduce_in_place(session_.control(), slot_sums.values(), {}, "validation loss");
+  const SlotSums::Values sums = slot_sums.total();
   const double loss = sums[0] / sums[1];
   if (metrics_ != nullptr) {
     metrics_->write(JsonLine("validation")

@@ -17,6 +17,8 @@
 #include "core/train/progress.h"
 #include "core/train/run_schedules.h"
 #include "core/train/session.h"
+#include "core/train/slots.h"
+#include "core/train/walk.h"
 
 namespace ciuic::core {
 
@@ -41,10 +43,17 @@ class Trainer {
 
   [[nodiscard]] BatchPlan plan_step(uint64_t step) const;
   StepResult train_step();
+  [[nodiscard]] bool is_any_world() const;
+  std::vector<MicroBatch> load(const BatchPlan& plan, const StepSlots& slots,
+                               StepResult& result) const;
   void run_passes(const BatchPlan& plan, StepResult& result);
   void agree_on(StepResult& result);
   void update(StepResult& result);
   void update_expert_bias(double rate);
+  [[nodiscard]] std::string cause_of(const ciuic_grad_stats& stats) const;
+  void judge(const StepResult& result);
+  [[nodiscard]] Failure bad_numbers(const StepResult& result) const;
+  void warn(const std::string& text) const;
   void report(const StepResult& result);
   void add_terms(const StepResult& result, JsonLine& line) const;
   void add_scheduled(const StepResult& result, JsonLine& line) const;

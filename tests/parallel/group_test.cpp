@@ -75,6 +75,33 @@ TEST_F(GroupTest, TheServiceFindsGroupsByNameAndId) {
             CIUIC_NOT_FOUND);
 }
 
+TEST_F(GroupTest, TheServiceSplitsGroupsOff) {
+  const HostContext host("tested", log);
+  const CommService service(host.table(), {&group});
+  const ciuic_comm_service& s = service.table();
+  const int32_t rank = 0;
+  ciuic_split request{};
+  request.struct_size = sizeof(request);
+  request.ranks = &rank;
+  request.count = 1;
+  request.name = to_str("shard");
+  const ciuic_group* own = nullptr;
+  ASSERT_EQ(s.split(s.ctx, 2, &request, &own), nullptr);
+  ASSERT_NE(own, nullptr);
+  EXPECT_EQ(to_view(own->name), "shard");
+  EXPECT_EQ(own->size, 1);
+  EXPECT_NE(own->id, group.c().id);
+  const ciuic_group* found = nullptr;
+  ASSERT_EQ(s.by_id(s.ctx, own->id, &found), nullptr);
+  EXPECT_EQ(found, own);
+
+  const Host of(host.table());
+  EXPECT_EQ(of.take(s.split(s.ctx, 77, &request, &own)).code(), CIUIC_NOT_FOUND);
+  const int32_t stranger = 1;
+  request.ranks = &stranger;
+  EXPECT_EQ(of.take(s.split(s.ctx, 2, &request, &own)).code(), CIUIC_INVALID);
+}
+
 TEST(CommClock, OverlappingWorkCountsOnce) {
   CommClock clock;
   clock.begin();
