@@ -35,7 +35,7 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
     return {};
   }
   std::string_view best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  size_t best_distance = std::max<size_t>(word.size() < 4 ? 1 : 2, word.size() / 3) + 1;
   for (std::string_view candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
     // The beginning of a key is what one types who does not remember its end.

@@ -13,8 +13,8 @@ namespace ciuic::core {
 /// Levenshtein's distance, with a swap of neighbours as one edit.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The nearest candidate, or "" when none is close: at most a third of the word, and at least two
-/// edits, may differ.
+/// The nearest candidate, or "" when none is close: at most a third of the word may differ, or
+/// two letters, or one of a word of three.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 /// "; did you mean X?" or "".

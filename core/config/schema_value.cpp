@@ -417,12 +417,9 @@ class Assign {
     const auto value = key_.type == KeyType::Count  ? count_of(node_)
                        : node_.integer() != nullptr ? std::optional(*node_.integer())
                                                     : std::nullopt;
-    value&& in_range(key_, static_cast<double>(*value)) ? void(*out = *value) : refuse();
+    take(out, value);
   }
-  void operator()(std::optional<int64_t>* out) const {
-    const auto value = count_of(node_);
-    value&& in_range(key_, static_cast<double>(*value)) ? void(*out = value) : refuse();
-  }
+  void operator()(std::optional<int64_t>* out) const { take(out, count_of(node_)); }
   void operator()(double* out) const {
     const auto value = number_of(node_);
     value&& in_range(key_, *value) ? void(*out = *value) : refuse();
@@ -474,6 +471,18 @@ class Assign {
   }
 
  private:
+  template <typename Out>
+  void take(Out* out, std::optional<int64_t> value) const {
+    if (value && in_range(key_, static_cast<double>(*value))) {
+      *out = *value;
+      return;
+    }
+    // The range leaves out limits that nobody meets but by a typing error.
+    const double got = value ? static_cast<double>(*value) : number_of(node_).value_or(0);
+    refuse(key_.is_bounded() && key_.max >= 1e9 && got > key_.max
+               ? ", and at most " + std::to_string(static_cast<int64_t>(key_.max))
+               : "");
+  }
   void refuse(const std::string& hint = "") const {
     problems_.push_back(value_problem(key_.path(), node_, expected(key_) + hint));
   }

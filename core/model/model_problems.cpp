@@ -4,7 +4,11 @@
 //
 // Each line: field, what was got, what is expected, and what to do. All of them at once, so that
 // one look suffices.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/model/model_config.h"
@@ -22,6 +26,7 @@ class Problems {
                       "; " + std::string(remedy));
     }
   }
+  [[nodiscard]] bool is_empty() const { return list_.empty(); }
   std::vector<std::string> take() { return std::move(list_); }
 
  private:
@@ -29,7 +34,9 @@ class Problems {
 };
 
 std::string text(int64_t value) { return std::to_string(value); }
-std::string text(double value) { return nlohmann::json(value).dump(); }
+std::string text(double value) {
+  return std::isfinite(value) ? nlohmann::json(value).dump() : std::to_string(value);
+}
 std::string text(const std::string& value) { return '"' + value + '"'; }
 
 void check_supported(const ModelConfig& c, Problems& p) {
@@ -90,6 +97,28 @@ void check_rope(const ModelConfig& c, Problems& p) {
             "32 and 1 are usual");
 }
 
+/// The size that is furthest beyond DeepSeek-V3's.
+std::pair<const char*, int64_t> largest_size(const ModelConfig& c) {
+  struct Size {
+    const char* name;
+    int64_t value;
+    int64_t of_v3;
+    [[nodiscard]] double ratio() const {
+      return static_cast<double>(value) / static_cast<double>(of_v3);
+    }
+  };
+  const Size sizes[] = {{"hidden_size", c.hidden_size, 7168},
+                        {"vocab_size", c.vocab_size, 129280},
+                        {"num_hidden_layers", c.num_hidden_layers, 61},
+                        {"intermediate_size", c.intermediate_size, 18432},
+                        {"moe_intermediate_size", c.moe_intermediate_size, 2048},
+                        {"n_routed_experts", c.n_routed_experts, 256}};
+  const Size& largest =
+      *std::max_element(std::begin(sizes), std::end(sizes),
+                        [](const Size& x, const Size& y) { return x.ratio() < y.ratio(); });
+  return {largest.name, largest.value};
+}
+
 /// Before anything is counted or allocated: a model that no machine holds is a typing error.
 void check_total(const ModelConfig& c, Problems& p) {
   constexpr double kMostTensors = 1e7;
@@ -97,16 +126,20 @@ void check_total(const ModelConfig& c, Problems& p) {
   const auto layers =
       static_cast<double>(c.num_hidden_layers) + static_cast<double>(c.num_nextn_predict_layers);
   const double experts = layers * static_cast<double>(c.n_routed_experts);
-  p.require(experts <= kMostTensors && layers <= kMostTensors / 100, "num_hidden_layers",
-            text(c.num_hidden_layers), "at most 100000, and at most 10000000 experts in all layers",
+  const bool are_predicting = c.num_nextn_predict_layers > c.num_hidden_layers;
+  p.require(experts <= kMostTensors && layers <= kMostTensors / 100,
+            are_predicting ? "num_nextn_predict_layers" : "num_hidden_layers",
+            text(are_predicting ? c.num_nextn_predict_layers : c.num_hidden_layers),
+            "at most 100000, and at most 10000000 experts in all layers",
             "set it to the model's size");
   const double hidden = static_cast<double>(c.hidden_size);
   const double parameters = 2.0 * hidden * static_cast<double>(c.vocab_size) +
                             3.0 * hidden *
                                 (layers * static_cast<double>(c.intermediate_size) +
                                  experts * static_cast<double>(c.moe_intermediate_size));
-  p.require(parameters <= kMostParameters, "hidden_size", text(c.hidden_size),
-            "sizes with at most 10^14 parameters together", "set them to the model's sizes");
+  const auto [name, value] = largest_size(c);
+  p.require(parameters <= kMostParameters, name, text(value),
+            "sizes with at most 10^14 parameters together", "set it to the model's size");
 }
 
 void check_sizes(const ModelConfig& c, Problems& p) {
@@ -134,7 +167,6 @@ void check_sizes(const ModelConfig& c, Problems& p) {
     p.require(value > 0 && value <= kLargest, name, text(value),
               "a positive integer up to " + text(kLargest), "set it to the model's size");
   }
-  check_total(c, p);
   p.require(c.n_shared_experts >= 0, "n_shared_experts", text(c.n_shared_experts), "0 or more",
             "use 0 for none");
   p.require(c.first_k_dense_replace >= 0, "first_k_dense_replace", text(c.first_k_dense_replace),
@@ -185,6 +217,9 @@ std::vector<std::string> problems(const ModelConfig& config) {
   check_router(config, list);
   check_rope(config, list);
   check_sizes(config, list);
+  if (list.is_empty()) {
+    check_total(config, list);
+  }
   check_routing(config, list);
   return list.take();
 }

@@ -40,10 +40,14 @@ OpenArchive ArchiveOpener::open(const std::string& uri) const {
     }
     asked += std::string(asked.empty() ? "" : ", ") + found.descriptor->name;
   }
+  const bool is_run = std::filesystem::exists(uri + "/checkpoints", ec);
   throw Failure(
       ExitCode::Storage,
       "no checkpoint plugin knows this format (asked: " + (asked.empty() ? "none" : asked) + ")",
-      "name a Hugging Face folder, a checkpoint, a run's folder or a .safetensors file",
+      is_run ? "this is a run's folder: name one of its checkpoints, or export it first: ciuic "
+               "checkpoint convert " +
+                   uri + " TARGET --to safetensors"
+             : "name a Hugging Face folder, a checkpoint, a run's folder or a .safetensors file",
       {{"file", uri}});
 }
 

@@ -81,7 +81,14 @@ std::string choose_checkpoint(const RankOptions& options, const RunFolder& folde
     return "";
   }
   if (options.resume != "auto") {
-    return resolve_model_path(options.resume);
+    try {
+      std::string path = resolve_model_path(options.resume);
+      (void)opener.open(path);  // throws where nothing can be read from it
+      return path;
+    } catch (const Failure& failure) {
+      throw Failure(failure.code(), "--resume " + options.resume + ": " + failure.what(),
+                    failure.remedy(), failure.fields());
+    }
   }
   return Checkpointing::find_resume(folder, opener, log).value_or("");
 }

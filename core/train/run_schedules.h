@@ -3,6 +3,9 @@
 // Every value that a run file schedules, along the course of its batches.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/config/run_config.h"
 #include "core/train/batch_course.h"
 #include "core/train/objective_schedule.h"
@@ -22,6 +25,8 @@ struct RunSchedules {
 
   /// All but the batch, by their keys in [schedule].
   [[nodiscard]] NamedSchedules all() const;
+  /// Phases that no step of this run is in, one sentence each.
+  [[nodiscard]] std::vector<std::string> unused_phases() const;
 };
 
 }  // namespace ciuic::core

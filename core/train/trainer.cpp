@@ -131,6 +131,9 @@ ExitCode Trainer::run() {
                    std::to_string(total_steps_) + " steps");
     return ExitCode::Done;
   }
+  for (const std::string& phase : schedules_.unused_phases()) {
+    warn(phase);
+  }
   validate(state_.step == 0);
   while (state_.step < total_steps_) {
     const TrainState before = state_;

@@ -101,10 +101,11 @@ core::Node plugin_options(const po::variables_map& values) {
   core::Node options{core::Node::Table{}, {}, {}};
   if (values.count("dtype") != 0) {
     const std::string dtype = get(values, "dtype");
-    options.set("dtype", core::Node{dtype == "fp8" ? "fp8_block" : dtype, {}, {}});
+    options.set("dtype", core::Node{dtype == "fp8" ? "fp8_block" : dtype, {"--dtype", 0}, {}});
   }
   if (values.count("max-file-size") != 0) {
-    options.set("max_file_size", core::Node{get(values, "max-file-size"), {}, {}});
+    options.set("max_file_size",
+                core::Node{get(values, "max-file-size"), {"--max-file-size", 0}, {}});
   }
   return options;
 }

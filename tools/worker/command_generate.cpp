@@ -67,7 +67,7 @@ CommandLine command_line() {
       "Chooses among the fewest tokens with probability P together")(
       "stop", po::value<std::vector<std::string>>()->composing()->value_name("TEXT"),
       "Ends before TEXT; may be given often")(
-      "seed", po::value<uint64_t>()->default_value(1234)->value_name("N"), "Of the sampling")(
+      "seed", po::value<int64_t>()->default_value(1234)->value_name("N"), "Of the sampling")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
   add_log_options(line);
@@ -81,7 +81,8 @@ Options options_of(const CommandLine& line, const po::variables_map& values) {
   options.request.sampling = {values["temperature"].as<double>(), values["top-k"].as<int64_t>(),
                               values["top-p"].as<double>()};
   options.request.stops = get_all(values, "stop");
-  options.seed = values["seed"].as<uint64_t>();
+  const int64_t seed = values["seed"].as<int64_t>();
+  options.seed = static_cast<uint64_t>(seed);
   options.is_quiet = terminal_level(values) > core::LogLevel::Info;
 
   const auto require = [&](bool holds, const std::string& name, const auto& got,
@@ -94,6 +95,7 @@ Options options_of(const CommandLine& line, const po::variables_map& values) {
   };
   const core::Sampling& s = options.request.sampling;
   require(options.request.max_tokens >= 0, "--max-tokens", options.request.max_tokens, "0 or more");
+  require(seed >= 0, "--seed", seed, "0 or more");
   require(s.temperature >= 0 && std::isfinite(s.temperature), "--temperature", s.temperature,
           "0 or more");
   require(s.top_k >= 0, "--top-k", s.top_k, "0 (all) or more");
@@ -160,19 +162,29 @@ double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
+/// Of several tokens; the first comes out of the prompt's pass and says nothing of a rate.
+std::string rate_text(const Generator::Result& result) {
+  if (result.generated_tokens < 2) {
+    return "";
+  }
+  char text[48];
+  std::snprintf(text, sizeof(text), ", %.1f tokens/s",
+                rate(result.generated_tokens, result.generation_seconds));
+  return text;
+}
+
 void show_summary(const Generator::Result& result, const Generator& generator) {
   constexpr double kMebibyte = 1 << 20;
-  std::fprintf(stderr,
-               "prompt %lld tokens, %.0f tokens/s; generated %lld, %.1f tokens/s; cache %.2f MiB, "
-               "%lld of %lld tokens; %s\n",
-               static_cast<long long>(result.prompt_tokens),
-               rate(result.prompt_tokens, result.prompt_seconds),
-               static_cast<long long>(result.generated_tokens),
-               rate(result.generated_tokens, result.generation_seconds),
-               static_cast<double>(generator.cache_bytes()) / kMebibyte,
-               static_cast<long long>(generator.context_tokens()),
-               static_cast<long long>(generator.most_tokens()),
-               end_text(result, generator).c_str());
+  std::fprintf(
+      stderr,
+      "prompt %lld tokens, %.0f tokens/s; generated %lld%s; cache %.2f MiB, "
+      "%lld of %lld tokens; %s\n",
+      static_cast<long long>(result.prompt_tokens),
+      rate(result.prompt_tokens, result.prompt_seconds),
+      static_cast<long long>(result.generated_tokens), rate_text(result).c_str(),
+      static_cast<double>(generator.cache_bytes()) / kMebibyte,
+      static_cast<long long>(std::min(generator.context_tokens(), generator.most_tokens())),
+      static_cast<long long>(generator.most_tokens()), end_text(result, generator).c_str());
 }
 
 /// The last token is never read again: it needs no position.

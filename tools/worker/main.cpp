@@ -6,6 +6,8 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <c10/util/Logging.h>
+
 #include "core/plugin/trampoline/crash_handler.h"
 #include "core/plugin/trampoline/last_words.h"
 #include "tools/worker/commands.h"
@@ -53,6 +55,7 @@ void keep_large_blocks() {
 
 int main(int argc, char** argv) {
   keep_large_blocks();
+  c10::initLogging();  // TORCH_CPP_LOG_LEVEL counts from here on
   ciuic::core::install_crash_handler();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
   const int code = ciuic::tools::run_command([&] { return ciuic::tools::dispatch(arguments); },
