@@ -88,6 +88,10 @@ struct CommunicatorSection {
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
 };
 
+struct ParallelSection {
+  int64_t expert = 1;
+};
+
 struct OptimizerSection {
   std::string plugin = "adamw";
   double gradient_clip_norm = 1.0;  // 0: off
@@ -141,6 +145,7 @@ struct RunConfig {
   DataConfig data;
   ValidationSection validation;
   std::string batch_scheduler = "fixed";  // a plugin, as are sharding and precision
+  ParallelSection parallel;
   CommunicatorSection communicator;
   std::string sharding = "ddp";
   OptimizerSection optimizer;

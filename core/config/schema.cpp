@@ -14,7 +14,7 @@ constexpr double kMost =
 constexpr std::string_view kDecorateDoc =
     "Layers around the plugin, outermost first: record, chaos, shadow; docs/decorators.md.";
 
-constexpr std::array<Section, 13> kSections{{
+constexpr std::array<Section, 14> kSections{{
     {"run",
      "Everything needed to repeat the run is here or in the lock, never only in the environment."},
     {"plugins", "Where shared libraries are looked for."},
@@ -25,6 +25,7 @@ constexpr std::array<Section, 13> kSections{{
     {"validation",
      "Loss on rows that are never trained on, also before the first step and after the last."},
     {"batch_scheduler", "Which samples, on which rank, in which micro-batch.", true},
+    {"parallel", "Axes of the process mesh besides data."},
     {"communicator", "How ranks exchange tensors.", true},
     {"sharding", "Who owns which part of values, gradients and optimizer state.", true},
     {"optimizer", "The update rule.", true},
@@ -142,6 +143,11 @@ constexpr std::array kKeys{
     Key{"batch_scheduler", "decorate", KeyType::Decorators,
         at<&RunConfig::decorate, &DecorateKeys::batch_scheduler>, kDecorateDoc, kOptional, 0, 0, "",
         "[{ with = \"record\" }]"},
+    Key{"parallel", "expert", KeyType::Integer,
+        at<&RunConfig::parallel, &ParallelSection::expert>,
+        "Ranks that share out the routed experts of each layer and send each other tokens; divides "
+        "the ranks and n_routed_experts; docs/parallelism.md.",
+        kMovesBits, 1, 65536},
     Key{"communicator", "plugin", KeyType::Plugin,
         at<&RunConfig::communicator, &CommunicatorSection::plugin>, "Which one.", kMovesBits},
     Key{"communicator", "timeout", KeyType::Duration,

@@ -19,6 +19,12 @@ class ShardingPlugin {
 
   [[nodiscard]] const Instance& instance() const noexcept { return instance_; }
 
+  /// Who holds what; a view of the plugin's, until the next call.
+  [[nodiscard]] ArrayView<ciuic_extent> plan(const ciuic_shard_plan& request) const {
+    ciuic_array extents{};
+    check(vt().plan(self(), &request, &extents), "sharding.plan");
+    return shown_array<ciuic_extent>(extents, instance_, "sharding.plan");
+  }
   void setup(const ciuic_shard_plan& plan) const {
     check(vt().setup(self(), &plan), "sharding.setup");
   }

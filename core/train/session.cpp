@@ -51,7 +51,9 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
       threads_(threads),
       log_(log),
       rendezvous_(rendezvous),
-      data_(open_data(plan, log)) {
+      data_(open_data(plan, log)),
+      mesh_(mesh_groups(identity.world, identity.rank,
+                        static_cast<int>(plan.config.parallel.expert))) {
   data_service_.struct_size = sizeof(data_service_);
   data_service_.ctx = &data_;
   data_service_.samples = [](void* ctx) {
@@ -162,14 +164,26 @@ void Session::create_groups() {
                                            placement_of(identity_, plan_), decorators_of(chosen));
   std::vector<int32_t> everyone(static_cast<size_t>(identity_.world));
   std::iota(everyone.begin(), everyone.end(), 0);
-  // Every axis but data has one rank now, so these are all the same ranks, in one order of
-  // collectives.
+  Group world("world", 0, all, identity_.rank, everyone, clock_, events_);
+  // Groups of all ranks are one communicator, with one order of collectives; smaller ones are split
+  // off.
   uint32_t id = 0;
-  for (const char* name : {"world", "data", "expert_data", "control"}) {
-    groups_.push_back(
-        std::make_unique<Group>(name, ++id, all, identity_.rank, everyone, clock_, events_));
+  for (const MeshGroup& g : mesh_) {
+    ++id;
+    groups_.push_back(g.ranks == everyone
+                          ? std::make_unique<Group>(g.name, id, all, g.rank, g.ranks, clock_, events_)
+                          : split_off(world, g, id));
     group_list_.push_back(groups_.back().get());
   }
+}
+
+std::unique_ptr<Group> Session::split_off(const Group& world, const MeshGroup& part, uint32_t id) {
+  ciuic_split request{};
+  request.struct_size = sizeof(request);
+  request.ranks = part.ranks.data();
+  request.count = static_cast<uint32_t>(part.ranks.size());
+  request.name = to_str(part.name);
+  return world.split(request, id);
 }
 
 void Session::create_model() {
@@ -180,7 +194,8 @@ void Session::create_model() {
 
 void Session::describe_parameters() {
   table_ = std::make_unique<ParameterTable>(model_->parameters(), *precision_, *optimizer_,
-                                            groups_[1]->c().id, groups_[2]->c().id);
+                                            group_id(mesh_, "data"),
+                                            group_id(mesh_, "expert_data"));
   precision_->attach(to_array(table_->modules()));
   for (const ciuic_module& m : table_->modules()) {
     if (precision_->hooks(m.id, {CIUIC_DEVICE_CPU, 0}) != 0) {

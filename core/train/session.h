@@ -16,6 +16,7 @@
 #include "core/model/model.h"
 #include "core/parallel/comm_clock.h"
 #include "core/parallel/group.h"
+#include "core/parallel/mesh.h"
 #include "core/parallel/rendezvous.h"
 #include "core/plugin/batch_scheduler.h"
 #include "core/plugin/checkpoint.h"
@@ -64,6 +65,7 @@ class Session {
   template <typename T>
   std::unique_ptr<T> create(uint32_t kind);
   void create_groups();
+  static std::unique_ptr<Group> split_off(const Group& world, const MeshGroup& part, uint32_t id);
   void create_model();
   void describe_parameters();
   void set_up_sharding();
@@ -77,7 +79,8 @@ class Session {
   CommClock clock_;
   Dataset data_;
   ciuic_data_service data_service_{};
-  std::vector<std::unique_ptr<Group>> groups_;  // world, data, expert_data, model, control
+  const std::vector<MeshGroup> mesh_;
+  std::vector<std::unique_ptr<Group>> groups_;  // one for each of the mesh's, control last
   std::vector<Group*> group_list_;
   std::unique_ptr<PrecisionPlugin> precision_;
   ciuic_kind_service precision_service_{};

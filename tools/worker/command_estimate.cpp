@@ -21,6 +21,7 @@
 #include "core/train/process_memory.h"
 #include "core/train/run_plan.h"
 #include "core/train/run_schedules.h"
+#include "core/train/state_bytes.h"
 #include "tools/worker/commands.h"
 
 namespace ciuic::tools {
@@ -52,7 +53,15 @@ class Asked {
     const core::ChosenPlugin& chosen = plan_.plugin(kind);
     auto host = std::make_unique<core::HostContext>(chosen.found.descriptor->name, log_);
     host->add_service("ciuic.data", &data_);
+    if (optimizer_.vt != nullptr) {
+      host->add_service("ciuic.optimizer", &optimizer_);
+    }
     return std::make_unique<T>(chosen.found, std::move(host), chosen.options, placement_);
+  }
+
+  /// To plugins that are created from here on.
+  void offer_optimizer(const core::Instance& optimizer) {
+    optimizer_ = {sizeof(optimizer_), CIUIC_KIND_OPTIMIZER, optimizer.table(), optimizer.self()};
   }
 
   /// The largest step: batches never shrink.
@@ -71,33 +80,11 @@ class Asked {
   core::Log& log_;
   core::Placement placement_;
   ciuic_data_service data_{};
-};
-
-struct State {
-  int64_t values = 0, gradients = 0, masters = 0, optimizer = 0;
-  [[nodiscard]] int64_t total() const { return values + gradients + masters + optimizer; }
+  ciuic_kind_service optimizer_{};
 };
 
 int64_t bytes_of(int64_t elements, const ciuic_dtype& dtype) {
   return (elements * static_cast<int64_t>(dtype.bits) * dtype.lanes + 7) / 8;
-}
-
-State state_of(const core::ParameterTable& table, const core::Instance& optimizer) {
-  State state;
-  for (const ciuic_param& p : table.parameters()) {
-    if (p.tied_to >= 0) {
-      continue;
-    }
-    state.values += bytes_of(p.num_elements, p.value);
-    state.gradients += bytes_of(p.num_elements, p.grad);
-    state.masters += same(p.master, p.value) ? 0 : bytes_of(p.num_elements, p.master);
-    for (const ciuic_state_spec& spec : core::optimizer_state(optimizer, p)) {
-      const int64_t granule = std::max<int64_t>(1, spec.granule);
-      state.optimizer +=
-          bytes_of((p.num_elements + granule - 1) / granule * spec.per_granule, spec.dtype);
-    }
-  }
-  return state;
 }
 
 int64_t rows_of(const core::BatchPlan& plan) {
@@ -113,7 +100,7 @@ struct Estimate {
   double flops_per_token = 0;
   int world = 1;
   int64_t rows = 0, tokens = 0, step_tokens = 0;
-  State state;
+  core::StateBytes state;
   core::ActivationBytes activations;
   int64_t base = 0;  // a process that has done nothing yet
 
@@ -137,7 +124,13 @@ Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
   e.tokens = step.row_tokens;
   e.step_tokens = static_cast<int64_t>(step.tokens);
   e.flops_per_token = core::flops_per_token(plan.model, e.tokens);
-  e.state = state_of(core::ParameterTable(specs, *precision, *optimizer, 1, 2), *optimizer);
+  const std::vector<core::MeshGroup> mesh =
+      core::mesh_groups(world, 0, static_cast<int>(plan.config.parallel.expert));
+  const core::ParameterTable table(specs, *precision, *optimizer, core::group_id(mesh, "data"),
+                                   core::group_id(mesh, "expert_data"));
+  asked.offer_optimizer(*optimizer);
+  const auto sharding = asked.create<core::ShardingPlugin>(CIUIC_KIND_SHARDING);
+  e.state = core::state_bytes(*sharding, table.parameters(), mesh, world);
   const ciuic_dtype activation = precision->dtype_for("model", CIUIC_ROLE_ACTIVATION);
   const core::Objective first = schedules.objective.at({1, 0});
   e.activations =
@@ -186,13 +179,19 @@ void print_text(const core::RunPlan& plan, const Estimate& e, int64_t peak) {
   std::printf("memory of a rank, recompute = %s\n", plan.config.run.recompute.c_str());
   print_row("values", e.state.values);
   print_row("gradients", e.state.gradients);
+  if (e.state.reductions > 0) {
+    print_row("gradients on the wire", e.state.reductions);
+  }
   print_row("masters", e.state.masters);
   print_row("optimizer state", e.state.optimizer);
+  if (e.state.gathered > 0) {
+    print_row("units made whole", e.state.gathered, "two, the largest");
+  }
   print_row("activations kept", e.activations.kept);
   print_row("activations passing", e.activations.passing);
   print_row("the process itself", e.base, "measured now");
-  print_row("in all", e.total(),
-            "for a sharding strategy that keeps the whole state on every rank");
+  print_row("in all", e.total(), "state as " + plan.plugin(CIUIC_KIND_SHARDING).found.descriptor->name +
+                                     std::string(" places it"));
   if (peak > 0) {
     print_row("measured peak", peak,
               "of the largest rank, by the last run in " + plan.config.run.output);
@@ -213,6 +212,9 @@ void print_json(const Estimate& e, int64_t peak) {
                                 {"gradient_bytes", e.state.gradients},
                                 {"master_bytes", e.state.masters},
                                 {"optimizer_bytes", e.state.optimizer},
+                                {"reduction_bytes", e.state.reductions},
+                                {"gathered_bytes", e.state.gathered},
+                                {"state_bytes", e.state.total()},
                                 {"activation_kept_bytes", e.activations.kept},
                                 {"activation_passing_bytes", e.activations.passing},
                                 {"process_bytes", e.base},
