@@ -47,6 +47,9 @@ ExitCode exit_code_of(uint32_t kind, int32_t code) {
   if (kind == CIUIC_KIND_CHECKPOINT) {
     return ExitCode::Storage;
   }
+  if (kind == CIUIC_KIND_PRECISION && code == CIUIC_ABORTED) {
+    return ExitCode::Numbers;  // a loss scale that can fall no further
+  }
   switch (code) {
     case CIUIC_DEADLINE:
     case CIUIC_UNAVAILABLE:

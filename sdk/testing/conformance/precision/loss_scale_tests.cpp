@@ -22,6 +22,10 @@ bool says_dynamic(const ciuic_descriptor& descriptor) {
          has_feature(descriptor, "loss_scale:megatron");
 }
 
+bool says_static(const TestContext& context) {
+  return has_feature(context.plugin.descriptor(), kStatic) || scaler_of(context) == "static";
+}
+
 /// A policy scales when it says so or when its first scale is not 1.
 bool scales(const TestContext& context) {
   return says_dynamic(context.plugin.descriptor()) || PolicyBench(context).loss_scale() != 1.0;
@@ -30,8 +34,9 @@ void need_dynamic(const TestContext& context) {
   if (!scales(context)) {
     throw NotOffered("the policy does not scale the loss: its scale is 1");
   }
-  if (has_feature(context.plugin.descriptor(), kStatic)) {
-    throw NotOffered("the feature \"loss_scale:static\" says that the scale never changes");
+  if (says_static(context)) {
+    throw NotOffered("the feature \"loss_scale:static\", or the option \"scaler\", says that the "
+                     "scale never changes");
   }
 }
 
@@ -259,7 +264,7 @@ void loss_scale_grows(const TestContext& context) {
 }
 
 void loss_scale_stays_one(const TestContext& context) {
-  const bool is_static = has_feature(context.plugin.descriptor(), kStatic);
+  const bool is_static = says_static(context);
   if (scales(context) && !is_static) {
     throw NotOffered("the policy scales the loss");
   }
@@ -270,7 +275,7 @@ void loss_scale_stays_one(const TestContext& context) {
     require(trace.scales[i] == start, [&] {
       return "the scale was " + number(start) + " and is " + number(trace.scales[i]) +
              " after update " + std::to_string(i + 1) + "; a policy that " +
-             (is_static ? "declares \"loss_scale:static\" keeps it"
+             (is_static ? "declares a static scale keeps it"
                         : "scales declares \"loss_scale:dynamic\"");
     });
   }

@@ -17,6 +17,26 @@ const char* pass_name(uint32_t pass) {
   return kNames[pass <= CIUIC_GEMM_GRAD_WEIGHT ? pass : 0];
 }
 
+const ciuic_option_spec* spec_of(const ciuic_descriptor& descriptor, std::string_view key) {
+  for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(descriptor.options)) {
+    if (key == spec.key) {
+      return &spec;
+    }
+  }
+  return nullptr;
+}
+
+std::string scaler_of(const TestContext& context) {
+  const ciuic_option_spec* spec = spec_of(context.plugin.descriptor(), "scaler");
+  if (spec == nullptr || spec->type != CIUIC_TYPE_ENUM) {
+    return "";
+  }
+  const auto given = context.options.find("scaler");
+  const auto* word =
+      given == context.options.end() ? nullptr : std::get_if<std::string>(&given->second);
+  return word != nullptr ? *word : std::string(to_view(spec->def.s));
+}
+
 PolicyBench::PolicyBench(const TestContext& context, Seat seat, bool attached)
     : descriptor_(context.plugin.descriptor()),
       threads_(host_.host(), 2),

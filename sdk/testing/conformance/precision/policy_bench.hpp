@@ -41,6 +41,12 @@ inline constexpr uint32_t kLastRole = CIUIC_ROLE_ACTIVATION_GRAD;
 const char* role_name(uint32_t role);
 const char* pass_name(uint32_t pass);
 
+/// The option of that name that a plugin declares, or nullptr.
+const ciuic_option_spec* spec_of(const ciuic_descriptor& descriptor, std::string_view key);
+/// The option "scaler" of a policy with several rules of its loss scale, as the instance will see
+/// it: "deepspeed", "megatron", "static". Empty: it has no such option.
+std::string scaler_of(const TestContext& context);
+
 class PolicyBench {
  public:
   explicit PolicyBench(const TestContext& context, Seat seat = {}, bool attached = true);

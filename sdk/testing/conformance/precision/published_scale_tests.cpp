@@ -12,15 +12,6 @@
 namespace ciuic::testing {
 namespace {
 
-const ciuic_option_spec* spec_of(const ciuic_descriptor& descriptor, std::string_view key) {
-  for (const ciuic_option_spec& spec : ArrayView<ciuic_option_spec>(descriptor.options)) {
-    if (key == spec.key) {
-      return &spec;
-    }
-  }
-  return nullptr;
-}
-
 /// The value that the instance will see, or `published` when the plugin has no such option.
 double value_of(const TestContext& context, const char* key, double published) {
   const ciuic_option_spec* spec = spec_of(context.plugin.descriptor(), key);
@@ -37,23 +28,31 @@ double value_of(const TestContext& context, const char* key, double published) {
 }
 
 LossScaleSettings settings_of(const TestContext& context, const LossScaleSettings& published) {
-  return {value_of(context, "initial_scale", published.initial_scale),
+  const double initial = value_of(context, "initial_scale", 0);
+  return {initial != 0 ? initial : published.initial_scale,
           static_cast<int64_t>(value_of(context, "window", static_cast<double>(published.window))),
           static_cast<int64_t>(
               value_of(context, "hysteresis", static_cast<double>(published.hysteresis))),
           value_of(context, "minimum_scale", published.minimum_scale)};
 }
 
+/// The published rule that the instance follows: of several, the one that the option "scaler" names.
 std::unique_ptr<LossScaleRule> rule_of(const TestContext& context) {
   const ciuic_descriptor& descriptor = context.plugin.descriptor();
-  if (has_feature(descriptor, "loss_scale:deepspeed")) {
+  const std::string scaler = scaler_of(context);
+  const auto names = [&](const char* rule) {
+    return has_feature(descriptor, (std::string("loss_scale:") + rule).c_str()) &&
+           (scaler.empty() || scaler == rule);
+  };
+  if (names("deepspeed")) {
     return std::make_unique<DeepSpeedLossScale>(
         settings_of(context, DeepSpeedLossScale::kDefaults));
   }
-  if (has_feature(descriptor, "loss_scale:megatron")) {
+  if (names("megatron")) {
     return std::make_unique<MegatronLossScale>(settings_of(context, MegatronLossScale::kDefaults));
   }
-  throw NotOffered("no feature \"loss_scale:deepspeed\" or \"loss_scale:megatron\"");
+  throw NotOffered("no feature \"loss_scale:deepspeed\" or \"loss_scale:megatron\", or the option "
+                   "\"scaler\" has another value");
 }
 
 /// O: non-finite, G: clean. Both have bursts longer than any hysteresis, stretches of a window, one
@@ -108,8 +107,8 @@ void compare_short_window(const TestContext& context) {
   const TestContext three{context.path, context.plugin,  options,
                           context.seed, context.scratch, context.patience};
   compare(three);
-  if (has_feature(context.plugin.descriptor(), "loss_scale:deepspeed") &&
-      value_of(three, "initial_scale", 65536) == 65536) {
+  if (dynamic_cast<DeepSpeedLossScale*>(rule_of(three).get()) != nullptr &&
+      settings_of(three, DeepSpeedLossScale::kDefaults).initial_scale == 65536) {
     PolicyBench policy(three);
     const double expected[] = {65536, 32768, 16384, 16384, 16384, 16384, 32768};
     for (size_t i = 0; i < 7; ++i) {
