@@ -4,6 +4,7 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 
+#include "core/model/linear.h"
 #include "core/model/product.h"
 
 namespace ciuic::core {
@@ -26,7 +27,11 @@ GateUp::GateUp(const Bound& gate, const Bound& up)
     : gate_(gate),
       up_(up),
       width_(gate.value.size(0)),
-      joint_{joined(gate.value, up.value), {}, gate.overwrite} {
+      joint_{{}, {}, gate.overwrite} {
+  if (gate.hook != nullptr || up.hook != nullptr) {
+    return;  // a policy knows them as two modules
+  }
+  joint_.value = joined(gate.value, up.value);
   if (gate.overwrite == up.overwrite) {
     joint_.grad = joined(gate.grad, up.grad);
   }
@@ -41,8 +46,8 @@ void GateUp::forward_out(const at::Tensor& out, const at::Tensor& x) const {
     product_out(out, x, joint_.value.t());
     return;
   }
-  product_out(out.narrow(1, 0, width_), x, gate_.value.t());
-  product_out(out.narrow(1, width_, width_), x, up_.value.t());
+  linear_out(out.narrow(1, 0, width_), x, gate_);
+  linear_out(out.narrow(1, width_, width_), x, up_);
 }
 
 void GateUp::backward_out(const at::Tensor& dx, const at::Tensor& dout) const {
@@ -50,8 +55,8 @@ void GateUp::backward_out(const at::Tensor& dx, const at::Tensor& dout) const {
     product_out(dx, dout, joint_.value);
     return;
   }
-  product_out(dx, dout.narrow(1, 0, width_), gate_.value);
-  product_out(dx, dout.narrow(1, width_, width_), up_.value, /*adds=*/true);
+  linear_backward_out(dx, dout.narrow(1, 0, width_), gate_);
+  linear_backward_out(dx, dout.narrow(1, width_, width_), up_, /*adds=*/true);
 }
 
 void GateUp::accumulate_gradients(const at::Tensor& dout, const at::Tensor& x) const {

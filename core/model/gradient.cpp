@@ -3,14 +3,20 @@
 #include "core/model/gradient.h"
 
 #include "core/model/product.h"
+
 namespace ciuic::core {
 
 void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const at::Tensor& x_NI) {
   if (!parameter.grad.defined()) {
     return;
   }
+  if (parameter.hook != nullptr && parameter.hook->takes(ProductPass::GradWeight)) {
+    parameter.hook->products->compute({ProductPass::GradWeight, parameter.hook->module,
+                                       parameter.grad, dy_NO, x_NI, !parameter.overwrite, {}});
+    return;
+  }
   const at::Tensor dy_ON = dy_NO.t();
-  if (parameter.grad.scalar_type() != dy_NO.scalar_type()) {
+  if (dy_NO.scalar_type() == at::kBFloat16 && parameter.grad.scalar_type() != at::kBFloat16) {
     accumulate(parameter, product(dy_ON, x_NI));  // no CPU product of bf16 has an f32 result
   } else {
     product_out(parameter.grad, dy_ON, x_NI, /*adds=*/!parameter.overwrite);

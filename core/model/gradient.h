@@ -13,23 +13,27 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/model/policy_products.h"
+
 namespace ciuic::core {
 
 /// One parameter during a bind.
-/// value: [shape of the spec], contiguous; f32, bf16 or f64.
+/// value: [shape of the spec], contiguous; f32, bf16, f16 or f64.
 /// grad:  same shape, contiguous; f32 (f64 for f64). Undefined: no gradient is wanted.
 struct Bound {
   at::Tensor value;
   at::Tensor grad;
   /// `grad` holds garbage: the backward that this bind serves writes all of it. Otherwise it adds.
   bool overwrite = false;
+  /// Products of this module that the precision policy takes; nullptr: none.
+  const ModuleHook* hook = nullptr;
 };
 
 /// A unit's parameters, in the order of parameter_specs().
 using Bindings = std::span<const Bound>;
 
 /// grad (+)= dy^T x. Shapes: grad [out, in], dy [rows, out], x [rows, in]; dy and x of one dtype.
-/// Where the product's dtype is not the gradient's (bf16), it is rounded once before it is added.
+/// In bf16 the product is rounded once before it is added; in f16 it is not.
 void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const at::Tensor& x_NI);
 
 /// grad (+)= gradient, of the same shape.

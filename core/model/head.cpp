@@ -11,7 +11,7 @@
 
 #include "core/model/kernels/cross_entropy.h"
 #include "core/model/kernels/rms_norm.h"
-#include "core/model/product.h"
+#include "core/model/linear.h"
 
 namespace ciuic::core {
 namespace {
@@ -46,7 +46,7 @@ double sum_of(const at::Tensor& losses_N) { return losses_N.sum(at::kDouble).ite
 // The gradient of the head is written once and then added to: chunks after the first never
 // overwrite.
 Bound for_chunk(const Bound& head, bool is_first) {
-  return {head.value, head.grad, head.overwrite && is_first};
+  return {head.value, head.grad, head.overwrite && is_first, head.hook};
 }
 
 }  // namespace
@@ -67,11 +67,11 @@ HeadGradient Head::walk_backward(const Bound& head, const at::Tensor& normed_ND,
   for (int64_t first = 0; first < rows; first += chunk) {
     const int64_t count = std::min(chunk, rows - first);
     const at::Tensor normed = normed_ND.narrow(0, first, count);
-    const at::Tensor logits = product(normed, head.value.t());
+    const at::Tensor logits = linear(normed, head);
     out.loss_sum +=
         sum_of(kernels::cross_entropy_backward_(logits, targets_N.narrow(0, first, count), seed));
     accumulate_product(for_chunk(head, first == 0), logits, normed);
-    product_out(out.dhidden.narrow(0, first, count), logits, head.value);
+    linear_backward_out(out.dhidden.narrow(0, first, count), logits, head);
   }
   return out;
 }
@@ -82,7 +82,7 @@ HeadLoss Head::walk(const Bound& head, const at::Tensor& normed_ND,
   const int64_t chunk = chunk_tokens(static_cast<int64_t>(normed_ND.element_size()));
   for (int64_t first = 0; first < normed_ND.size(0); first += chunk) {
     const int64_t count = std::min(chunk, normed_ND.size(0) - first);
-    const at::Tensor logits = product(normed_ND.narrow(0, first, count), head.value.t());
+    const at::Tensor logits = linear(normed_ND.narrow(0, first, count), head);
     out.loss_sum += sum_of(kernels::cross_entropy(logits, targets_N.narrow(0, first, count)));
   }
   return out;
@@ -125,7 +125,7 @@ at::Tensor Head::logits(Bindings weights, const at::Tensor& hidden) const {
       kernels::rms_norm(hidden.flatten(0, -2), weights[kNorm].value, epsilon_).y_ND;
   std::vector<int64_t> shape(hidden.sizes().begin(), hidden.sizes().end());
   shape.back() = vocab_size_;
-  return product(normed_ND, weights[kHead].value.t()).view(shape);
+  return linear(normed_ND, weights[kHead]).view(shape);
 }
 
 }  // namespace ciuic::core

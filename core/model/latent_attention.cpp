@@ -10,8 +10,8 @@
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/mla_heads.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/linear.h"
 #include "core/model/norm_backward.h"
-#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -122,7 +122,7 @@ at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, 
                                  latents.kv_rope_NC.narrow(1, 0, p.kv_latent_dim),
                                  latents.kv_rstd_N, w.latent_norm->value, {}));
   w.latent_down.accumulate_gradients(dlatent_rope, latents.x_ND);
-  product_out(dx_ND, dlatent_rope, w.latent_down.matrix->value, /*adds=*/true);
+  linear_backward_out(dx_ND, dlatent_rope, *w.latent_down.matrix, /*adds=*/true);
   return dx_ND;
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/rms_norm.h"
-#include "core/model/product.h"
+#include "core/model/linear.h"
 
 namespace ciuic::core {
 namespace {
@@ -18,7 +18,7 @@ constexpr double kLatentEpsilon = 1e-6;
 }  // namespace
 
 at::Tensor Projection::forward(const at::Tensor& x) const {
-  const at::Tensor y = product(x, matrix->value.t());
+  const at::Tensor y = linear(x, *matrix);
   return bias != nullptr ? y.add_(bias->value) : y;
 }
 
@@ -29,7 +29,7 @@ void Projection::accumulate_gradients(const at::Tensor& dy, const at::Tensor& x)
   }
 }
 
-at::Tensor Projection::backward(const at::Tensor& dy) const { return product(dy, matrix->value); }
+at::Tensor Projection::backward(const at::Tensor& dy) const { return linear_backward(dy, *matrix); }
 
 LatentProjections::LatentProjections(const ModelConfig& config)
     : num_heads(config.num_attention_heads),
@@ -97,7 +97,7 @@ at::Tensor LatentProjections::keys_values(const Weights& w, const at::Tensor& kv
 
 at::Tensor LatentProjections::output(const Weights& w, const at::Tensor& residual_ND,
                                      const at::Tensor& out_NV) const {
-  at::Tensor y_ND = add_product(residual_ND, out_NV, w.output.matrix->value.t());
+  at::Tensor y_ND = add_linear(residual_ND, out_NV, *w.output.matrix);
   return w.output.bias != nullptr ? y_ND.add_(w.output.bias->value) : y_ND;
 }
 

@@ -7,30 +7,19 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "core/model/gate_up.h"
+#include "core/model/expert_projections.h"
 #include "core/model/kernels/expert_rows.h"
 #include "core/model/kernels/swiglu.h"
-#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
 
 // The parameters of a mixture: gate, experts, shared experts.
-Bindings expert_weights(Bindings weights, int64_t expert) {
-  return weights.subspan(1 + 3 * expert, 3);
+Bindings routed_weights(Bindings weights, int64_t num_experts) {
+  return weights.subspan(1, static_cast<size_t>(3 * num_experts));
 }
 Bindings shared_weights(Bindings weights, int64_t num_experts) {
   return weights.subspan(1 + 3 * num_experts, 3);
-}
-
-// Calls body(expert's weights, first row, number of rows) for each expert that has tokens.
-template <typename Body>
-void for_each_busy_expert(Bindings weights, const ExpertPlan& plan, const Body& body) {
-  for (int64_t expert = 0; expert < static_cast<int64_t>(plan.counts.size()); ++expert) {
-    if (plan.counts[expert] > 0) {
-      body(expert_weights(weights, expert), plan.offsets[expert], plan.group_rows(expert));
-    }
-  }
 }
 
 void count_loads(const at::Tensor& loads_E, const ExpertPlan& plan) {
@@ -62,16 +51,11 @@ at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
   const at::Tensor x_RD = kernels::gather_rows(x_ND, plan.token_of_row_R);
   const int64_t width = weights[1].value.size(0);
   const at::Tensor gate_up_RI = at::empty({plan.num_rows(), 2 * width}, x_ND.options());
-  for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    GateUp(expert[0], expert[1])
-        .forward_out(gate_up_RI.narrow(0, first, rows), x_RD.narrow(0, first, rows));
-  });
+  const ExpertProjections experts(routed_weights(weights, rule_.num_experts), plan);
+  experts.gate_up_out(gate_up_RI, x_RD);
   const at::Tensor activation_RI = kernels::swiglu(gate_up_RI);
   const at::Tensor& y_RD = x_RD;  // the gathered inputs are used up: their memory takes the outputs
-  for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    product_out(y_RD.narrow(0, first, rows), activation_RI.narrow(0, first, rows),
-                expert[2].value.t());
-  });
+  experts.down_out(y_RD, activation_RI);
 
   at::Tensor out_ND =
       has_shared_ ? swiglu_mlp_forward(shared_weights(weights, rule_.num_experts), x_ND,
@@ -98,30 +82,16 @@ at::Tensor MixtureOfExperts::backward(Bindings weights, const at::Tensor& dy_ND,
 
   const at::Tensor dy_RD = kernels::gather_rows(dy_ND, plan.token_of_row_R);
   const at::Tensor da_RI = at::empty({plan.num_rows(), gate_up_RI.size(1) / 2}, dy_ND.options());
-  for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    product_out(da_RI.narrow(0, first, rows), dy_RD.narrow(0, first, rows), expert[2].value);
-  });
+  const ExpertProjections experts(routed_weights(weights, rule_.num_experts), plan);
+  experts.down_backward_out(da_RI, dy_RD);
   const at::Tensor weights_R =
       kernels::choices_to_rows(saved.routing.weights_NK, plan.row_of_choice_NK, plan.num_rows());
   const at::Tensor dweights_R = kernels::swiglu_backward_(gate_up_RI, da_RI, weights_R);
 
   const at::Tensor x_RD = kernels::gather_rows(saved.x_ND, plan.token_of_row_R);
-  for_each_busy_expert(weights, plan, [&](Bindings expert, int64_t first, int64_t rows) {
-    const at::Tensor dgate_up = gate_up_RI.narrow(0, first, rows);
-    const at::Tensor x = x_RD.narrow(0, first, rows);
-    const GateUp gate_up(expert[0], expert[1]);
-    accumulate_product(expert[2], dy_RD.narrow(0, first, rows), da_RI.narrow(0, first, rows));
-    gate_up.accumulate_gradients(dgate_up, x);
-    gate_up.backward_out(x,
-                         dgate_up);  // the gathered input is used up: its memory takes its gradient
-  });
-  for (int64_t expert = 0; expert < rule_.num_experts; ++expert) {
-    if (plan.counts[expert] == 0) {
-      for (const Bound& weight : expert_weights(weights, expert)) {
-        accumulate_nothing(weight);
-      }
-    }
-  }
+  experts.accumulate_gradients(dy_RD, da_RI, gate_up_RI, x_RD);
+  // The gathered inputs are used up: their memory takes their gradients.
+  experts.gate_up_backward_out(x_RD, gate_up_RI);
 
   at::Tensor dx_ND = has_shared_ ? swiglu_mlp_backward(shared_weights(weights, rule_.num_experts),
                                                        dy_ND, saved.shared)

@@ -57,8 +57,8 @@ struct Pass {
 
 class Model final {
  public:
-  /// `activation`: dtype of hidden states and of the bound matrices; f32, bf16 or f64. Norm weights
-  /// and router weights may be bound in f32 beside bf16. Throws: InvalidConfig, with all of
+  /// `activation`: dtype of hidden states and of the bound matrices; f32, bf16, f16 or f64. Norm weights
+  /// and router weights may be bound in f32 beside bf16 or f16. Throws: InvalidConfig, with all of
   /// problems(config).
   Model(ModelConfig config, at::ScalarType activation, at::Device device);
   ~Model();
@@ -72,6 +72,12 @@ class Model final {
   [[nodiscard]] int64_t head_unit() const { return config_.num_layers() + 1; }
   [[nodiscard]] std::span<const ParameterSpec> parameters() const { return parameters_; }
   [[nodiscard]] std::span<const ParameterSpec> unit_parameters(int64_t unit) const;
+  /// For whoever makes bindings: what the precision policy takes of each parameter's module, in the
+  /// order of parameters(). Empty: nothing.
+  void set_hooks(std::vector<const ModuleHook*> hooks) { hooks_ = std::move(hooks); }
+  [[nodiscard]] const ModuleHook* hook(size_t parameter) const {
+    return hooks_.empty() ? nullptr : hooks_.at(parameter);
+  }
 
   /// Unit 0. tokens: int64 [B, T] -> [B, T, D]. Throws: InvalidArgument for a token outside the
   /// vocabulary.
@@ -140,6 +146,7 @@ class Model final {
   at::ScalarType activation_;
   at::Device device_;
   std::vector<ParameterSpec> parameters_;
+  std::vector<const ModuleHook*> hooks_;  // by parameter
   std::vector<std::pair<int64_t, int64_t>> unit_ranges_;  // [first, last) into parameters_
   std::vector<DecoderLayer> layers_;
   std::vector<PredictionLayer> predictions_;

@@ -9,8 +9,8 @@
 
 #include "core/model/head.h"
 #include "core/model/kernels/rms_norm.h"
+#include "core/model/linear.h"
 #include "core/model/norm_backward.h"
-#include "core/model/product.h"
 
 namespace ciuic::core {
 namespace {
@@ -49,7 +49,7 @@ PredictionLayer::Output PredictionLayer::forward(Bindings weights, const at::Ten
   made.embedded_ND = embedded_BTD.flatten(0, 1);
   made.hidden_ND = hidden_BTD.flatten(0, 1);
   const at::Tensor joined = joined_inputs(weights, made, epsilon_);
-  const at::Tensor x_BTD = product(joined, weights[kProjection].value.t()).view_as(hidden_BTD);
+  const at::Tensor x_BTD = linear(joined, weights[kProjection]).view_as(hidden_BTD);
   Output out;
   out.hidden_BTD = layer_.forward(weights.subspan(kLayer), x_BTD, context, router, recompute,
                                   tape != nullptr ? &made.layer : nullptr);
@@ -75,7 +75,7 @@ PredictionLayer::Gradient PredictionLayer::backward(Bindings weights, const at::
                                             context, router, saved.layer);
   const at::Tensor dx_ND = dx_BTD.flatten(0, 1);
   accumulate_product(weights[kProjection], dx_ND, joined_inputs(weights, saved, epsilon_));
-  const at::Tensor djoined = product(dx_ND, weights[kProjection].value);
+  const at::Tensor djoined = linear_backward(dx_ND, weights[kProjection]);
   const int64_t width = dx_ND.size(1);
   const at::Tensor dembedded =
       norm_backward_again(weights[kEmbeddingNorm], djoined.narrow(1, 0, width).contiguous(),

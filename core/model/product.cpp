@@ -9,6 +9,27 @@
 
 namespace ciuic::core {
 
+namespace {
+
+// LibTorch's f16 product on CPUs without f16 instructions runs at a few GFLOP/s: in f32 it is
+// exact but for the order of the sum, and rounded once, which is what tensor cores do.
+bool needs_f32(const at::Tensor& a) { return a.is_cpu() && a.scalar_type() == at::kHalf; }
+
+void product_in_f32_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                        bool adds) {
+  const at::Tensor wide_a = a.to(at::kFloat);
+  const at::Tensor wide_b = b.to(at::kFloat);
+  if (out.scalar_type() == at::kFloat) {
+    product_out(out, wide_a, wide_b, adds);
+    return;
+  }
+  const at::Tensor sum = adds ? out.to(at::kFloat) : at::empty(out.sizes(), wide_a.options());
+  product_out(sum, wide_a, wide_b, adds);
+  out.copy_(sum);
+}
+
+}  // namespace
+
 void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
                             bool adds) {
   at::Tensor target = out;
@@ -20,7 +41,9 @@ void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at
 }
 
 void product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
-  if (kernels::has_cpu_product(out, a, b)) {
+  if (needs_f32(a)) {
+    product_in_f32_out(out, a, b, adds);
+  } else if (kernels::has_cpu_product(out, a, b)) {
     kernels::cpu_product_out(out, a, b, adds);
   } else {
     reference::product_out(out, a, b, adds);
@@ -35,6 +58,11 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor add_product(const at::Tensor& residual, const at::Tensor& a, const at::Tensor& b) {
   at::Tensor out = at::empty(residual.sizes(), residual.options());
+  if (needs_f32(a)) {
+    out.copy_(residual);
+    product_in_f32_out(out, a, b, /*adds=*/true);
+    return out;
+  }
   if (!kernels::has_cpu_product(out, a, b)) {
     return at::addmm_out(out, residual, a, b);
   }

@@ -12,7 +12,7 @@
 namespace ciuic::core {
 
 /// a: [M, K], b: [K, N]; one dimension of each contiguous (so transposed views are fine). Dtypes
-/// equal.
+/// equal, but that f16 operands may have an f32 result.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b);
 
 /// out: [M, N], rows contiguous but maybe apart; overlaps neither a nor b. `adds`: out += a b.

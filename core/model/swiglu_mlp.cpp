@@ -7,7 +7,7 @@
 
 #include "core/model/gate_up.h"
 #include "core/model/kernels/swiglu.h"
-#include "core/model/product.h"
+#include "core/model/linear.h"
 
 namespace ciuic::core {
 
@@ -20,13 +20,13 @@ at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND,
   if (tape != nullptr) {
     *tape = {x_ND, hidden_NI};
   }
-  return add_product(residual_ND, activation_NI, weights[2].value.t());
+  return add_linear(residual_ND, activation_NI, weights[2]);
 }
 
 at::Tensor swiglu_mlp_backward(Bindings weights, const at::Tensor& dy_ND, SwigluTape& tape) {
   const auto [x_ND, gate_up_NI] = std::exchange(tape, {});
   const Bound& down = weights[2];
-  const at::Tensor activation_NI = product(dy_ND, down.value);  // d loss / d activation, until
+  const at::Tensor activation_NI = linear_backward(dy_ND, down);  // d loss / d activation, until
   kernels::swiglu_backward_(gate_up_NI, activation_NI,
                             at::Tensor());  // both turn into what is needed next
   accumulate_product(down, dy_ND, activation_NI);

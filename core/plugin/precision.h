@@ -39,8 +39,20 @@ class PrecisionPlugin {
     return scale;
   }
   void update(const ciuic_precision_update& update) const {
+    ++values_version_;
     instance_.check(vt().update(instance_.self(), &update), "precision.update");
   }
+  /// Of a pass that `hooks` names. Blocks: operands lie in host memory.
+  void gemm(const ciuic_gemm& gemm) const {
+    if (!CIUIC_CAN(&vt(), gemm)) {
+      throw Failure(ExitCode::Plugin,
+                    "precision " + instance_.name() + ": hooks takes products, but it has no gemm",
+                    "ciuic plugin check says more about the plugin");
+    }
+    instance_.check(vt().gemm(instance_.self(), &gemm, nullptr), "precision.gemm");
+  }
+  /// Counts what may have changed parameter values, from 1: the b_version of products with them.
+  [[nodiscard]] uint64_t values_version() const { return values_version_; }
 
  private:
   [[nodiscard]] const ciuic_precision_vt& vt() const noexcept {
@@ -48,6 +60,7 @@ class PrecisionPlugin {
   }
 
   Instance instance_;
+  mutable uint64_t values_version_ = 1;
 };
 
 }  // namespace ciuic::core

@@ -22,6 +22,9 @@ Binder::Binder(const ShardingPlugin& sharding, const Model& model)
     first_.push_back(first);
     const auto count = model.unit_parameters(unit).size();
     bound_.emplace_back(count);
+    for (size_t i = 0; i < count; ++i) {
+      bound_.back()[i].hook = model.hook(static_cast<size_t>(first) + i);
+    }
     first += static_cast<int64_t>(count);
   }
 }

@@ -41,15 +41,23 @@ LoadedModel::LoadedModel(const std::string& path, const ArchiveOpener& opener, c
   check_tensors(source, config, source_);
   check_copies(source, config, source_);
   model_ = std::make_unique<Model>(config, types.activation, at::Device(at::kCPU));
+  precision_ = types.precision;
+  if (precision_) {
+    policy_gemm_ = std::make_unique<PolicyGemm>(*precision_, model_->parameters());
+    model_->set_hooks(policy_gemm_->hooks());
+  }
   load_expert_biases(source, model_->expert_biases());
+  size_t index = 0;
   for (int64_t unit = 0; unit < model_->num_units(); ++unit) {
     std::vector<Bound> bound;
     for (const ParameterSpec& spec : model_->unit_parameters(unit)) {
+      const ModuleHook* hook = model_->hook(index++);
       if (spec.is_tied()) {
         bound.push_back(parameter(spec.tied_to));
         continue;
       }
       Bound b;
+      b.hook = hook;
       b.value = at::empty(spec.shape, types.value(spec.name));
       const Place place(spec.shape);
       // Masters are the better copy where a checkpoint has both.

@@ -4,12 +4,16 @@
 // The weights come from a checkpoint, a run's folder or a Hugging Face folder.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/model/model.h"
 #include "core/plugin/archive_opener.h"
+#include "core/plugin/precision.h"
+#include "core/train/policy_gemm.h"
 
 namespace ciuic::core {
 
@@ -21,6 +25,8 @@ class LoadedModel {
     std::function<at::ScalarType(const std::string& parameter)> value = [](const std::string&) {
       return at::kFloat;
     };
+    /// Whose products the layers use where it takes them; nullptr: nobody's.
+    std::shared_ptr<const PrecisionPlugin> precision;
   };
 
   /// `path`: a run's folder, a checkpoint or a Hugging Face folder. Throws Failure (Storage).
@@ -67,7 +73,9 @@ class LoadedModel {
 
   std::string source_;
   std::vector<std::string> notes_;
+  std::shared_ptr<const PrecisionPlugin> precision_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<PolicyGemm> policy_gemm_;
   std::vector<std::vector<Bound>> units_;
 };
 

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/parameter_table.h"
 
-#include <string_view>
-
 #include <ciuic/view.hpp>
 
 #include "core/plugin/shown_array.h"
+#include "core/train/policy_gemm.h"
 
 namespace ciuic::core {
-namespace {
-
-/// "model.layers.0.self_attn.q_a_proj.weight" is the parameter, the rest before ".weight" (or
-/// ".bias") its module.
-std::string module_of(const std::string& parameter) {
-  for (const std::string_view suffix : {".weight", ".bias"}) {
-    if (parameter.size() > suffix.size() && parameter.ends_with(suffix)) {
-      return parameter.substr(0, parameter.size() - suffix.size());
-    }
-  }
-  return parameter;
-}
-
-}  // namespace
 
 ParameterTable::ParameterTable(std::span<const ParameterSpec> specs,
                                const PrecisionPlugin& precision, const Instance& optimizer,
@@ -53,12 +38,6 @@ ParameterTable::ParameterTable(std::span<const ParameterSpec> specs,
     optimizer.check(optimizer.vt<ciuic_optimizer_vt>().granule(optimizer.self(), &p, &p.granule),
                     "optimizer.granule");
     parameters_.push_back(p);
-
-    ciuic_module m{};
-    m.struct_size = sizeof(m);
-    m.id = static_cast<uint32_t>(p.id);
-    m.name = to_str(module);
-    modules_.push_back(m);
   }
 }
 

@@ -25,14 +25,11 @@ class ParameterTable {
   ParameterTable& operator=(const ParameterTable&) = delete;
 
   [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return parameters_; }
-  /// One for each parameter, in the same order.
-  [[nodiscard]] const std::vector<ciuic_module>& modules() const { return modules_; }
 
  private:
   std::vector<std::string> names_;  // of the modules
   std::vector<std::vector<int64_t>> offsets_;
   std::vector<ciuic_param> parameters_;
-  std::vector<ciuic_module> modules_;
 };
 
 /// State tensors that the optimizer keeps for a parameter.

@@ -196,15 +196,8 @@ void Session::describe_parameters() {
   table_ = std::make_unique<ParameterTable>(model_->parameters(), *precision_, *optimizer_,
                                             group_id(mesh_, "data"),
                                             group_id(mesh_, "expert_data"));
-  precision_->attach(to_array(table_->modules()));
-  for (const ciuic_module& m : table_->modules()) {
-    if (precision_->hooks(m.id, {CIUIC_DEVICE_CPU, 0}) != 0) {
-      throw Failure(ExitCode::Plugin,
-                    "precision " + precision_->instance().name() +
-                        " computes products of its own, which is not built yet",
-                    "choose another precision");
-    }
-  }
+  policy_gemm_ = std::make_unique<PolicyGemm>(*precision_, model_->parameters());
+  model_->set_hooks(policy_gemm_->hooks());
 }
 
 void Session::set_up_sharding() {

@@ -25,6 +25,7 @@
 #include "core/plugin/precision.h"
 #include "core/plugin/sharding.h"
 #include "core/train/parameter_table.h"
+#include "core/train/policy_gemm.h"
 #include "core/train/run_plan.h"
 
 namespace ciuic::core {
@@ -88,6 +89,7 @@ class Session {
   ciuic_kind_service optimizer_service_{};
   std::unique_ptr<Model> model_;
   std::unique_ptr<ParameterTable> table_;
+  std::unique_ptr<PolicyGemm> policy_gemm_;
   std::vector<ciuic_group> abi_groups_;
   std::unique_ptr<ShardingPlugin> sharding_;
   std::unique_ptr<BatchSchedulerPlugin> scheduler_;

@@ -119,6 +119,7 @@ core::LoadedModel::Types types_of(const core::RunPlan& plan, core::Log& log) {
       chosen.found, std::make_unique<core::HostContext>(chosen.found.descriptor->name, log),
       chosen.options, core::Placement{});
   core::LoadedModel::Types types;
+  types.precision = precision;
   types.activation = core::to_scalar_type(precision->dtype_for("model", CIUIC_ROLE_ACTIVATION));
   types.value = [precision](const std::string& parameter) {
     const std::string module = parameter.substr(0, parameter.rfind(".weight"));

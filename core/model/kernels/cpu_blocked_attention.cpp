@@ -351,14 +351,20 @@ float* log_sums_of(const at::Tensor& log_sum_BHT, const Rows::Span& span, int64_
 
 template <typename Body>
 void with_narrow_dtype(at::ScalarType dtype, const Body& body) {
-  dtype == at::kBFloat16 ? body(c10::BFloat16{}) : body(float{});
+  if (dtype == at::kBFloat16) {
+    body(c10::BFloat16{});
+  } else if (dtype == at::kHalf) {
+    body(c10::Half{});
+  } else {
+    body(float{});
+  }
 }
 
 }  // namespace
 
 bool has_blocked_attention(at::ScalarType dtype) {
   static const bool is_supported = avx512::is_supported();
-  return is_supported && (dtype == at::kFloat || dtype == at::kBFloat16);
+  return is_supported && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf);
 }
 
 at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,

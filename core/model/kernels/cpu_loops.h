@@ -4,7 +4,7 @@
 // What the CPU kernels share: dtypes, clones for wider vectors, and an exponential that vectorises.
 //
 // A kernel is a function template over rows, marked CIUIC_CPU_CLONES, that parallel_rows() calls
-// for ranges of rows. It computes in Accumulate<T>: float for float and bf16, double for double.
+// for ranges of rows. It computes in Accumulate<T>: float for float, bf16 and f16, double for double.
 // Sums use `#pragma omp simd reduction`, which lets the compiler keep one partial sum per lane: the
 // order is fixed by the binary and the processor, never by threads.
 
@@ -17,6 +17,7 @@
 #include <c10/core/ScalarType.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
+#include <c10/util/Half.h>
 
 // One binary serves old and new processors; the choice is made once, at load. Sanitizers do not
 // survive the resolvers, which run before they are set up.
@@ -46,13 +47,16 @@ auto with_dtype(at::ScalarType dtype, Body&& body) {
       return body(double{});
     case at::kBFloat16:
       return body(c10::BFloat16{});
+    case at::kHalf:
+      return body(c10::Half{});
     default:
-      TORCH_CHECK(false, "model kernels: got dtype ", dtype, ", expected f32, bf16 or f64");
+      TORCH_CHECK(false, "model kernels: got dtype ", dtype, ", expected f32, bf16, f16 or f64");
   }
 }
 
 inline bool has_cpu_kernel(at::ScalarType dtype) {
-  return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
+  return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16 ||
+         dtype == at::kHalf;
 }
 
 /// Splits rows over the threads so that each gets some 16 thousand elements at least.
