@@ -15,10 +15,10 @@ constexpr size_t kAttention = 1;
 
 }  // namespace
 
-DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer)
+DecoderLayer::DecoderLayer(const ModelConfig& config, int64_t layer, const ExpertShare& share)
     : epsilon_(config.rms_norm_eps), attention_(config), cached_attention_(config) {
   if (config.is_moe_layer(layer)) {
-    mixture_.emplace(config);
+    mixture_.emplace(config, share);
   }
 }
 
@@ -117,6 +117,27 @@ at::Tensor DecoderLayer::backward(Bindings weights, const at::Tensor& dy_BTD,
       norm_backward(weights[kInputNorm], dx_normed, tape.x_ND, tape.x_rstd_N, dmiddle_ND);
   tape.clear();
   return dx_ND.view_as(dy_BTD);
+}
+
+void DecoderLayer::serve(Bindings weights, const at::TensorOptions& rows,
+                         const ExpertExchange& exchange, Recompute recompute,
+                         LayerTape* tape) const {
+  const bool keeps = tape != nullptr && recompute != Recompute::Full;
+  mixture_->serve(weights.subspan(middle_norm() + 1), rows, exchange,
+                  keeps ? &tape->mixture : nullptr);
+  if (tape != nullptr) {
+    tape->recompute = recompute;
+  }
+}
+
+void DecoderLayer::serve_backward(Bindings weights, const at::TensorOptions& rows,
+                                  const ExpertExchange& exchange, LayerTape& tape) const {
+  const Bindings mixture = weights.subspan(middle_norm() + 1);
+  if (tape.recompute == Recompute::Full) {
+    mixture_->serve(mixture, rows, exchange, &tape.mixture);
+  }
+  mixture_->serve_backward(mixture, rows, tape.mixture);
+  tape.clear();
 }
 
 }  // namespace ciuic::core

@@ -42,7 +42,7 @@ struct LayerContext {
 
 class DecoderLayer final {
  public:
-  DecoderLayer(const ModelConfig& config, int64_t layer);
+  DecoderLayer(const ModelConfig& config, int64_t layer, const ExpertShare& share = {});
 
   /// `weights`: input_layernorm, those of LatentAttention, post_attention_layernorm, those of the
   /// feed-forward block; others may follow.
@@ -54,6 +54,14 @@ class DecoderLayer final {
   /// `router.bias_E` as in the forward. Empties the tape.
   at::Tensor backward(Bindings weights, const at::Tensor& dy_BTD, const LayerContext& context,
                       const RouterPass& router, LayerTape& tape) const;
+
+  /// For a rank without tokens, where experts are shared out over ranks: this layer's work for the
+  /// others. backward writes
+  /// gradients of experts only. `rows`: of hidden states.
+  void serve(Bindings weights, const at::TensorOptions& rows, const ExpertExchange& exchange,
+             Recompute recompute, LayerTape* tape) const;
+  void serve_backward(Bindings weights, const at::TensorOptions& rows,
+                      const ExpertExchange& exchange, LayerTape& tape) const;
 
   [[nodiscard]] bool is_mixture() const { return mixture_.has_value(); }
 

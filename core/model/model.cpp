@@ -56,19 +56,20 @@ void check_tokens(const at::Tensor& tokens_BT, int64_t vocab_size) {
 
 }  // namespace
 
-Model::Model(ModelConfig config, at::ScalarType activation, at::Device device)
+Model::Model(ModelConfig config, at::ScalarType activation, at::Device device,
+             const ExpertShare& share)
     : config_(checked(std::move(config))),
       activation_(activation),
       device_(device),
-      parameters_(parameter_specs(config_)),
+      parameters_(parameter_specs(config_, share)),
       unit_ranges_(ranges_by_unit(parameters_, num_units())),
       head_(config_),
       rotary_(config_, kernels::accumulate_dtype(activation), device) {
   for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
-    layers_.emplace_back(config_, layer);
+    layers_.emplace_back(config_, layer, share);
   }
   for (int64_t layer = config_.num_hidden_layers; layer < config_.num_layers(); ++layer) {
-    predictions_.emplace_back(config_, layer);
+    predictions_.emplace_back(config_, layer, share);
   }
   const std::vector<int64_t> shape = {config_.num_moe_layers(), config_.n_routed_experts};
   expert_bias_ = at::zeros(shape, at::TensorOptions().dtype(at::kFloat).device(device));
@@ -139,6 +140,39 @@ at::Tensor Model::backward(int64_t unit, Bindings bindings, const at::Tensor& dh
   return layers_.at(layer).backward(bindings, dhidden_BTD,
                                     {pass.rows, rotary_for(pass.rows.num_positions())},
                                     router_pass(layer, pass, /*counts=*/false), tape);
+}
+
+bool Model::serves(int64_t unit) const {
+  return exchange_ != nullptr && unit > 0 && unit < head_unit() && config_.is_moe_layer(unit - 1);
+}
+
+/// The layer of a unit; `bindings` become that layer's.
+const DecoderLayer& Model::layer_of(int64_t unit, Bindings& bindings) const {
+  if (unit <= last_layer_unit()) {
+    return layers_.at(unit - 1);
+  }
+  bindings = PredictionLayer::layer_weights(bindings);
+  return predictions_.at(unit - last_layer_unit() - 1).layer();
+}
+
+void Model::serve(int64_t unit, Bindings bindings, Recompute recompute, LayerTape* tape) {
+  const c10::InferenceMode no_tape;
+  check_bindings(unit, bindings);
+  const DecoderLayer& layer = layer_of(unit, bindings);
+  layer.serve(bindings, at::TensorOptions(device_).dtype(activation_), *exchange_, recompute, tape);
+}
+
+void Model::serve_backward(int64_t unit, Bindings bindings, LayerTape& tape) {
+  const c10::InferenceMode no_tape;
+  check_bindings(unit, bindings);
+  const std::span<const ParameterSpec> specs = unit_parameters(unit);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!specs[i].is_expert) {
+      accumulate_nothing(bindings[i]);
+    }
+  }
+  const DecoderLayer& layer = layer_of(unit, bindings);
+  layer.serve_backward(bindings, at::TensorOptions(device_).dtype(activation_), *exchange_, tape);
 }
 
 PredictionLayer::Output Model::predict(int64_t depth, Bindings bindings,
@@ -246,6 +280,7 @@ RouterPass Model::router_pass(int64_t layer, const Pass& pass, bool counts) {
     router.bias_E = expert_bias_.select(0, mixture);
     router.num_sequences = pass.rows.count;
     router.objective = pass.objective;
+    router.exchange = exchange_;
     if (pass.mode == Mode::Train) {
       router.terms = &terms_;
       router.noise = {pass.objective.router_noise, pass.seed, layer, pass.rows.samples};

@@ -60,7 +60,10 @@ class Model final {
   /// `activation`: dtype of hidden states and of the bound matrices; f32, bf16, f16 or f64. Norm weights
   /// and router weights may be bound in f32 beside bf16 or f16. Throws: InvalidConfig, with all of
   /// problems(config).
-  Model(ModelConfig config, at::ScalarType activation, at::Device device);
+  /// `share`: the routed experts that this process has; with more than one rank set_expert_exchange
+  /// comes before the first pass.
+  Model(ModelConfig config, at::ScalarType activation, at::Device device,
+        const ExpertShare& share = {});
   ~Model();
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
@@ -72,6 +75,8 @@ class Model final {
   [[nodiscard]] int64_t head_unit() const { return config_.num_layers() + 1; }
   [[nodiscard]] std::span<const ParameterSpec> parameters() const { return parameters_; }
   [[nodiscard]] std::span<const ParameterSpec> unit_parameters(int64_t unit) const;
+  /// Must outlive this object.
+  void set_expert_exchange(const ExpertExchange* exchange) { exchange_ = exchange; }
   /// For whoever makes bindings: what the precision policy takes of each parameter's module, in the
   /// order of parameters(). Empty: nothing.
   void set_hooks(std::vector<const ModuleHook*> hooks) { hooks_ = std::move(hooks); }
@@ -98,6 +103,13 @@ class Model final {
   /// tape on the way.
   at::Tensor backward(int64_t unit, Bindings bindings, const at::Tensor& dhidden_BTD,
                       const Pass& pass, LayerTape& tape);
+
+  /// Where experts are shared out over ranks, a rank without tokens in a micro-batch works for the
+  /// others: in units of which serves() is true, in forward and, with the tape, in backward. That
+  /// writes every gradient of the unit.
+  [[nodiscard]] bool serves(int64_t unit) const;
+  void serve(int64_t unit, Bindings bindings, Recompute recompute, LayerTape* tape);
+  void serve_backward(int64_t unit, Bindings bindings, LayerTape& tape);
 
   /// Units L+1..L+D, by depth. `embedded`: of the tokens `depth` places further on (shifted()).
   PredictionLayer::Output predict(int64_t depth, Bindings bindings, const at::Tensor& embedded_BTD,
@@ -142,6 +154,8 @@ class Model final {
   /// Of layer `layer`; `counts`: loads and terms.
   RouterPass router_pass(int64_t layer, const Pass& pass, bool counts);
 
+  [[nodiscard]] const DecoderLayer& layer_of(int64_t unit, Bindings& bindings) const;
+
   ModelConfig config_;
   at::ScalarType activation_;
   at::Device device_;
@@ -155,6 +169,7 @@ class Model final {
   at::Tensor expert_bias_;   // f32 [num_moe_layers, E], on the device
   at::Tensor expert_loads_;  // int64 [num_moe_layers, E], on the CPU
   RouterTerms terms_;
+  const ExpertExchange* exchange_ = nullptr;
 };
 
 }  // namespace ciuic::core

@@ -70,9 +70,11 @@ void add_attention(SpecList& list, const ModelConfig& c) {
 }
 
 // MixtureOfExperts::forward reads exactly this order.
-void add_mixture(SpecList& list, const ModelConfig& c) {
+void add_mixture(SpecList& list, const ModelConfig& c, const ExpertShare& share) {
   list.matrix("mlp.gate", c.n_routed_experts, c.hidden_size);
-  for (int64_t expert = 0; expert < c.n_routed_experts; ++expert) {
+  const int64_t first = share.first(c.n_routed_experts);
+  const int64_t count = share.count(c.n_routed_experts);
+  for (int64_t expert = first; expert < first + count; ++expert) {
     list.swiglu("mlp.experts." + std::to_string(expert) + ".", c.hidden_size,
                 c.moe_intermediate_size, true);
   }
@@ -82,12 +84,12 @@ void add_mixture(SpecList& list, const ModelConfig& c) {
 }
 
 // DecoderLayer reads exactly this order.
-void add_layer(SpecList& list, const ModelConfig& c, int64_t layer) {
+void add_layer(SpecList& list, const ModelConfig& c, int64_t layer, const ExpertShare& share) {
   list.norm("input_layernorm", c.hidden_size);
   add_attention(list, c);
   list.norm("post_attention_layernorm", c.hidden_size);
   if (c.is_moe_layer(layer)) {
-    add_mixture(list, c);
+    add_mixture(list, c, share);
   } else {
     list.swiglu("mlp.", c.hidden_size, c.intermediate_size);
   }
@@ -101,7 +103,7 @@ int64_t ParameterSpec::num_elements() const {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-std::vector<ParameterSpec> parameter_specs(const ModelConfig& c) {
+std::vector<ParameterSpec> parameter_specs(const ModelConfig& c, const ExpertShare& share) {
   SpecList list;
   list.at(0, "model.");
   list.matrix("embed_tokens", c.vocab_size, c.hidden_size);
@@ -113,7 +115,7 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& c) {
       list.norm("hnorm", c.hidden_size);
       list.matrix("eh_proj", c.hidden_size, 2 * c.hidden_size);
     }
-    add_layer(list, c, layer);
+    add_layer(list, c, layer, share);
     if (predicts) {
       list.norm("shared_head.norm", c.hidden_size);
     }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/model/expert_share.h"
 #include "core/model/model_config.h"
 
 namespace ciuic::core {
@@ -32,7 +33,9 @@ struct ParameterSpec {
 
 /// All parameters, grouped by unit and within a unit in the order in which forward meets them.
 /// A unit's Bindings (gradient.h) come in this order.
-std::vector<ParameterSpec> parameter_specs(const ModelConfig& config);
+/// Of routed experts, those of `share`.
+std::vector<ParameterSpec> parameter_specs(const ModelConfig& config,
+                                           const ExpertShare& share = {});
 
 /// State that is saved with the parameters but has no gradient:
 /// `model.layers.i.mlp.gate.e_score_correction_bias`, fp32 [n_routed_experts], zeros at the start.

@@ -23,7 +23,7 @@ struct PredictionTape {
 class PredictionLayer final {
  public:
   /// `layer`: its number in the file, num_hidden_layers or more.
-  PredictionLayer(const ModelConfig& config, int64_t layer);
+  PredictionLayer(const ModelConfig& config, int64_t layer, const ExpertShare& share = {});
 
   struct Output {
     at::Tensor hidden_BTD;  // for the next depth
@@ -41,6 +41,10 @@ class PredictionLayer final {
   Gradient backward(Bindings weights, const at::Tensor& dnormed_BTD, const at::Tensor& dhidden_BTD,
                     const LayerContext& context, const RouterPass& router,
                     PredictionTape& tape) const;
+
+  /// The layer within, and its part of `weights`.
+  [[nodiscard]] const DecoderLayer& layer() const { return layer_; }
+  static Bindings layer_weights(Bindings weights);
 
  private:
   double epsilon_;

@@ -17,6 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "core/model/expert_exchange.h"
 #include "core/model/gradient.h"
 #include "core/model/model_config.h"
 #include "core/model/objective.h"
@@ -61,6 +62,7 @@ struct RouterPass {
   Objective objective;
   RouterTerms* terms = nullptr;  // gets the terms added; null: there will be no backward
   RouterNoise noise;
+  const ExpertExchange* exchange = nullptr;  // to experts of other ranks; null: all are here
 };
 
 Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,

@@ -86,7 +86,7 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
     all.push_back({std::move(key), false, dtype, std::move(shape),
                    static_cast<uint64_t>(elements * dtype_bytes(dtype))});
   };
-  for (const ciuic_param& p : session_.parameters()) {
+  for (const ciuic_param& p : session_.all_parameters()) {
     if (p.tied_to >= 0) {
       continue;  // a tied one is kept once, under its root's name
     }

@@ -8,6 +8,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "core/train/stopwatch.h"
+#include "core/train/walk.h"
 
 namespace ciuic::core {
 namespace {
@@ -150,14 +151,35 @@ PassResult Passes::backward(const MicroBatch& batch, const Pass& pass, uint32_t 
 }
 
 void Passes::walk_idle(uint32_t index, bool is_last) {
-  const uint32_t flags = CIUIC_USE_IDLE | (is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u);
+  const uint32_t last = is_last ? uint32_t{CIUIC_USE_LAST_GRAD} : 0u;
+  std::vector<LayerTape> tapes(static_cast<size_t>(model_.num_units()));
   for (int64_t u = 0; u < model_.head_unit(); ++u) {
-    const BoundUnit unit = binder_.bind(u, CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
+    const BoundUnit unit =
+        binder_.bind(u, CIUIC_PASS_FORWARD, index, idle_flag(model_, u, /*is_idle=*/true));
+    if (model_.serves(u)) {
+      model_.serve(u, unit.bindings(), settings_.recompute, &tapes[static_cast<size_t>(u)]);
+    }
   }
   for (int64_t u = model_.head_unit(); u >= 0; --u) {
-    const BoundUnit unit = binder_.bind(u, CIUIC_PASS_BACKWARD, index, flags);
+    const BoundUnit unit =
+        binder_.bind(u, CIUIC_PASS_BACKWARD, index, idle_flag(model_, u, /*is_idle=*/true) | last);
+    if (model_.serves(u)) {
+      model_.serve_backward(u, unit.bindings(), tapes[static_cast<size_t>(u)]);
+    }
     unit.grad_ready();
   }
+}
+
+void Passes::evaluate_idle(uint32_t index) {
+  for (int64_t u = 0; u <= model_.last_layer_unit(); ++u) {
+    const BoundUnit unit =
+        binder_.bind(u, CIUIC_PASS_FORWARD, index, idle_flag(model_, u, /*is_idle=*/true));
+    if (model_.serves(u)) {
+      model_.serve(u, unit.bindings(), settings_.recompute, nullptr);
+    }
+  }
+  const BoundUnit head =
+      binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
 }
 
 PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last,
@@ -182,11 +204,7 @@ PassResult Passes::train(const MicroBatch& batch, uint32_t index, bool is_last,
 PassResult Passes::evaluate(const MicroBatch& batch, uint32_t index) {
   const c10::InferenceMode no_autograd;
   if (batch.is_idle()) {
-    for (int64_t u = 0; u <= model_.last_layer_unit(); ++u) {
-      const BoundUnit unit = binder_.bind(u, CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
-    }
-    const BoundUnit head =
-        binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index, CIUIC_USE_IDLE);
+    evaluate_idle(index);
     return {};
   }
   const Pass pass{rows_of(batch), Mode::Evaluate, {}, {}, {}};

@@ -51,6 +51,7 @@ class Passes {
                            uint32_t flags, Training& training);
   void predict_backward(const Pass& pass, uint32_t index, uint32_t flags, Training& training);
   void walk_idle(uint32_t index, bool is_last);
+  void evaluate_idle(uint32_t index);
 
   Model& model_;
   Binder& binder_;

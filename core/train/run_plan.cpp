@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/run_plan.h"
 
+#include <bit>
+
 #include <ciuic/error.hpp>
 #include <ciuic/view.hpp>
 
@@ -12,6 +14,31 @@
 
 namespace ciuic::core {
 namespace {
+
+/// Whether ranks, experts and the mesh fit together.
+void check_parallel(const RunPlan& plan, int world, std::vector<Problem>& problems) {
+  const RunConfig& config = plan.config;
+  const int64_t expert = config.parallel.expert;
+  const auto refuse = [&](const std::string& key, const std::string& text) {
+    problems.push_back(problem_at(config.where(key), key + ": " + text));
+  };
+  const std::string got = "got " + std::to_string(expert) + ", expected a divisor of ";
+  if (world % expert != 0) {
+    refuse("parallel.expert", got + "the " + std::to_string(world) + " ranks");
+  }
+  if (expert > 1 && plan.model.n_routed_experts % expert != 0) {
+    refuse("parallel.expert", got + "model.n_routed_experts (" +
+                                  std::to_string(plan.model.n_routed_experts) + ")");
+  }
+  if (config.run.is_any_world() && expert > 1) {
+    refuse("run.reproducible",
+           "\"any_world\" needs parallel.expert = 1: tokens of several ranks meet in an expert");
+  }
+  if (config.run.is_any_world() && !std::has_single_bit(static_cast<unsigned>(world))) {
+    refuse("run.reproducible", "\"any_world\" needs 1, 2, 4, 8, ... ranks, got " +
+                                   std::to_string(world));
+  }
+}
 
 /// The model that [model] asks for: a preset or a folder's config.json, with overrides. False when
 /// there were problems, which are appended. Throws Failure (Storage) when the folder cannot be read.
@@ -303,6 +330,7 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
     plan.catalog = catalog_of(plan.config.plugins);
     if (resolve_model(plan, log, problems)) {
       check_model(plan, problems);
+      check_parallel(plan, world, problems);
     }
     plan.parts.model_fields = model_entries(plan.model);
     find_plugins(plan, world, problems);

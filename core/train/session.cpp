@@ -13,6 +13,7 @@
 #include "core/parallel/kv_service.h"
 #include "core/plugin/kind.h"
 #include "core/plugin/thread_service.h"
+#include "core/train/group_expert_exchange.h"
 #include "core/train/run_data.h"
 #include "core/train/tensor_bridge.h"
 #include "core/train/tensor_service.h"
@@ -186,16 +187,34 @@ std::unique_ptr<Group> Session::split_off(const Group& world, const MeshGroup& p
   return world.split(request, id);
 }
 
+ExpertShare Session::expert_share(int rank) const {
+  const int64_t ranks = plan_.config.parallel.expert;
+  return {rank % ranks, ranks};
+}
+
 void Session::create_model() {
   const at::ScalarType activation =
       to_scalar_type(precision_->dtype_for("model", CIUIC_ROLE_ACTIVATION));
-  model_ = std::make_unique<Model>(plan_.model, activation, at::Device(at::kCPU));
+  const ExpertShare share = expert_share(identity_.rank);
+  model_ = std::make_unique<Model>(plan_.model, activation, at::Device(at::kCPU), share);
+  if (share.ranks > 1) {
+    const Group& group = *groups_.at(group_id(mesh_, "expert") - 1);
+    expert_exchange_ = std::make_unique<GroupExpertExchange>(group, activation);
+    model_->set_expert_exchange(expert_exchange_.get());
+  }
 }
 
 void Session::describe_parameters() {
-  table_ = std::make_unique<ParameterTable>(model_->parameters(), *precision_, *optimizer_,
+  const auto describe = [&](std::span<const ParameterSpec> specs) {
+    return std::make_unique<ParameterTable>(specs, *precision_, *optimizer_,
                                             group_id(mesh_, "data"),
                                             group_id(mesh_, "expert_data"));
+  };
+  table_ = describe(model_->parameters());
+  if (plan_.config.parallel.expert > 1) {
+    all_specs_ = parameter_specs(plan_.model);
+    all_table_ = describe(all_specs_);
+  }
   policy_gemm_ = std::make_unique<PolicyGemm>(*precision_, model_->parameters());
   model_->set_hooks(policy_gemm_->hooks());
 }

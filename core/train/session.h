@@ -55,6 +55,12 @@ class Session {
   [[nodiscard]] const BatchSchedulerPlugin& scheduler() const { return *scheduler_; }
   [[nodiscard]] const CheckpointPlugin& checkpoint() const { return *checkpoint_; }
   [[nodiscard]] const std::vector<ciuic_param>& parameters() const { return table_->parameters(); }
+  /// The same of all ranks together: with every expert.
+  [[nodiscard]] const std::vector<ciuic_param>& all_parameters() const {
+    return (all_table_ ? *all_table_ : *table_).parameters();
+  }
+  /// The experts that a rank has.
+  [[nodiscard]] ExpertShare expert_share(int rank) const;
   /// The profilers' last flush of a run that went well. Throws Failure (Plugin) when an exception
   /// comes out of one.
   void finish();
@@ -87,8 +93,11 @@ class Session {
   ciuic_kind_service precision_service_{};
   std::unique_ptr<Instance> optimizer_;
   ciuic_kind_service optimizer_service_{};
+  std::unique_ptr<ExpertExchange> expert_exchange_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ParameterTable> table_;
+  std::vector<ParameterSpec> all_specs_;  // only where other ranks have other experts
+  std::unique_ptr<ParameterTable> all_table_;
   std::unique_ptr<PolicyGemm> policy_gemm_;
   std::vector<ciuic_group> abi_groups_;
   std::unique_ptr<ShardingPlugin> sharding_;

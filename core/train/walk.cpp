@@ -18,16 +18,19 @@ void add(std::vector<ciuic_use>& walk, int64_t unit, uint32_t pass, size_t micro
 
 }  // namespace
 
+uint32_t idle_flag(const Model& model, int64_t unit, bool is_idle) {
+  return is_idle && !model.serves(unit) ? uint32_t{CIUIC_USE_IDLE} : 0U;
+}
+
 std::vector<ciuic_use> training_walk(const Model& model, const std::vector<bool>& is_idle) {
   std::vector<ciuic_use> walk;
   for (size_t m = 0; m < is_idle.size(); ++m) {
-    const uint32_t idle = is_idle[m] ? uint32_t{CIUIC_USE_IDLE} : 0U;
     const uint32_t last = m + 1 == is_idle.size() ? uint32_t{CIUIC_USE_LAST_GRAD} : 0U;
     for (int64_t u = 0; u < model.head_unit(); ++u) {
-      add(walk, u, CIUIC_PASS_FORWARD, m, idle);
+      add(walk, u, CIUIC_PASS_FORWARD, m, idle_flag(model, u, is_idle[m]));
     }
     for (int64_t u = model.head_unit(); u >= 0; --u) {
-      add(walk, u, CIUIC_PASS_BACKWARD, m, idle | last);
+      add(walk, u, CIUIC_PASS_BACKWARD, m, idle_flag(model, u, is_idle[m]) | last);
     }
   }
   return walk;
@@ -36,11 +39,11 @@ std::vector<ciuic_use> training_walk(const Model& model, const std::vector<bool>
 std::vector<ciuic_use> evaluation_walk(const Model& model, const std::vector<bool>& is_idle) {
   std::vector<ciuic_use> walk;
   for (size_t m = 0; m < is_idle.size(); ++m) {
-    const uint32_t idle = is_idle[m] ? uint32_t{CIUIC_USE_IDLE} : 0U;
     for (int64_t u = 0; u <= model.last_layer_unit(); ++u) {
-      add(walk, u, CIUIC_PASS_FORWARD, m, idle);
+      add(walk, u, CIUIC_PASS_FORWARD, m, idle_flag(model, u, is_idle[m]));
     }
-    add(walk, model.head_unit(), CIUIC_PASS_FORWARD, m, idle);
+    add(walk, model.head_unit(), CIUIC_PASS_FORWARD, m,
+        idle_flag(model, model.head_unit(), is_idle[m]));
   }
   return walk;
 }

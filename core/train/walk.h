@@ -13,6 +13,9 @@
 
 namespace ciuic::core {
 
+/// CIUIC_USE_IDLE for a rank without data, but where its experts work for others.
+uint32_t idle_flag(const Model& model, int64_t unit, bool is_idle);
+
 /// The binds of a training step. One entry of `is_idle` for each of its micro-batches.
 std::vector<ciuic_use> training_walk(const Model& model, const std::vector<bool>& is_idle);
 
