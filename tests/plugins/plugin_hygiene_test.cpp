@@ -33,8 +33,8 @@ class PluginHygiene : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(InTree, PluginHygiene,
-                         ::testing::Values("local", "ddp", "adamw", "fp32", "bf16", "fixed",
-                                           "monitor"),
+                         ::testing::Values("local", "ddp", "adamw", "sgd", "lion", "muon", "fp32",
+                                           "bf16", "fixed", "monitor"),
                          [](const auto& plugin) { return std::string(plugin.param); });
 
 TEST_P(PluginHygiene, ExportsOneSymbol) {

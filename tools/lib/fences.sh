@@ -59,6 +59,7 @@ boost-dll      .                            ^["<]boost/dll                      
 boost-options  .                            ^["<]boost/program_options                       ^tools/  Boost.Program_options is fenced to tools
 sodium         .                            ^["<]sodium[.]h                                  ^core/plugin/sha256[.]cpp$  libsodium is fenced to core/plugin/sha256.cpp
 pcre2          .                            ^["<]pcre2                                        ^core/data/tokenizer/pattern[.]cpp$  PCRE2 is fenced to core/data/tokenizer/pattern.cpp
+highway        .                            ^["<]hwy/                                         ^(plugins/common/optimizer|tests/plugins/optimizer)/  Highway is fenced to plugins/common/optimizer
 spdlog         .                            ^["<]spdlog/                                     ^core/log/  spdlog is fenced to core/log
 END
 }
@@ -256,6 +257,8 @@ sodium          core/train/c.cpp                  #include <sodium.h>
 none            core/plugin/sha256.cpp            #include <sodium.h>
 pcre2           core/data/a.cpp                   #include <pcre2.h>
 none            core/data/tokenizer/pattern.cpp   #include <pcre2.h>
+highway         plugins/optimizer/adamw/a.cpp     #include <hwy/highway.h>
+none            plugins/common/optimizer/a.cpp    #include <hwy/highway.h>
 spdlog          plugins/profiler/csv/a.cpp        #include <spdlog/spdlog.h>
 none            core/log/a.cpp                    #include <spdlog/spdlog.h>
 machine-path    cmake/a.cmake                     set(prefix "/wor''k/prefix")

@@ -1,75 +1,42 @@
 // SPDX-License-Identifier: MIT
 //
-// Optimizer "adamw": torch.optim.AdamW (Decoupled Weight Decay Regularization, arXiv:1711.05101)
-// with fp32 moments. One pass over gradient, master, both moments and the low-precision copy:
-// memory is read and written once.
+// Optimizer "adamw": torch.optim.AdamW (Decoupled Weight Decay Regularization, arXiv:1711.05101),
+// with moments in fp32 or, as DeepSeek-V3 keeps them (arXiv:2412.19437, section 3.3.3), in bf16.
+// Left out: amsgrad.
 //
-// Gradients: fp32 or bf16. Masters: fp32; where there is none, the value is the master and may be
-// fp32 or bf16 (the latter loses small updates; a precision policy with masters does not). Left
-// out: amsgrad, bf16 moments.
-#include <algorithm>
+// The arithmetic is fp32 in all cases. bf16 moments are rounded by chance unless asked otherwise: to
+// nearest, an average stands still once a step moves it by less than half a unit in its last place,
+// 1/512 of it; beta2 above 0.998 is then never followed.
 #include <array>
-#include <cmath>
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <ciuic/abi/services.h>
 #include <ciuic/optimizer.hpp>
 
-#include "glob.h"
-#include "kernel.h"
+#include "optimizer/adamw_rule.h"
+#include "optimizer/update_pass.h"
+#include "optimizer/weight_decay.h"
 
 namespace ciuic::plugins::adamw {
 namespace {
 
-// The unit of the pass: a block's operands stay in the first-level cache between its few loops.
-constexpr int64_t kBlock = 1024;
-constexpr int64_t kBlocksPerThread = 32;  // fewer are not worth waking a thread
-
-/// Raw operands of one ciuic_update.
-struct Operands {
-  Scalars scalars;
-  int64_t count;
-  const void* grad;
-  bool is_grad_bf16;
-  float* master;    // NULL: the value is the master, in bf16
-  uint16_t* value;  // the bf16 copy; NULL: none
-  float* exp_avg;
-  float* exp_avg_sq;
-  int64_t first_block;  // in the numbering over all updates
-};
-
-void update_block(const Operands& o, int64_t begin, int64_t count) {
-  alignas(64) std::array<float, kBlock> grad_block;
-  alignas(64) std::array<float, kBlock> value_block;
-  const float* grad = static_cast<const float*>(o.grad) + begin;
-  if (o.is_grad_bf16) {
-    from_bf16(count, static_cast<const uint16_t*>(o.grad) + begin, grad_block.data());
-    grad = grad_block.data();
-  }
-  float* master = value_block.data();
-  if (o.master != nullptr) {
-    master = o.master + begin;
-  } else {
-    from_bf16(count, o.value + begin, master);
-  }
-  update(o.scalars, count, grad, master, o.exp_avg + begin, o.exp_avg_sq + begin);
-  if (o.value != nullptr) {
-    to_bf16(count, master, o.value + begin);
-  }
-}
+using optimizer::AdamWScalars;
+using optimizer::Block;
+using optimizer::NumberFormat;
+using optimizer::StateFormat;
 
 class AdamW final : public Optimizer {
  public:
   static constexpr const char* name = "adamw";
-  static constexpr const char* version = "1.0.0";
+  static constexpr const char* version = "1.1.0";
   static constexpr const char* license = "MIT";
   static constexpr const char* summary = "Adam with decoupled weight decay, as torch.optim.AdamW";
   static constexpr uint32_t flags = CIUIC_FLAG_DETERMINISTIC;
-  static constexpr std::array<const char*, 2> features{"rule:adamw", nullptr};
+  static constexpr std::array<const char*, 3> features{"rule:adamw", "rounding:stochastic",
+                                                       nullptr};
   static constexpr uint32_t kShared = CIUIC_OPTION_AFFECTS_NUMERICS | CIUIC_OPTION_ALL_RANKS_EQUAL;
+  static constexpr std::array<const char*, 3> kMoments{"fp32", "bf16", nullptr};
+  static constexpr std::array<const char*, 3> kRoundings{"stochastic", "nearest", nullptr};
   inline static const auto options = option_table(
       option_f64("beta1", 0.9, 0.0, 1.0, "Decay of the mean of gradients; below 1", kShared),
       option_f64("beta2", 0.95, 0.0, 1.0, "Decay of the mean of squared gradients; below 1",
@@ -78,20 +45,23 @@ class AdamW final : public Optimizer {
       option_f64("weight_decay", 0.1, 0.0, 100.0,
                  "Decoupled weight decay: a step multiplies the values by 1 - lr * weight_decay",
                  kShared),
-      option_strings("no_decay",
-                     "Parameters without weight decay: patterns with * and ? over full names, "
-                     "for example \"*norm*\"; by default all decay, as in torch",
-                     kShared));
+      optimizer::WeightDecay::no_decay_option(kShared),
+      option_enum("moments", "fp32", kMoments.data(),
+                  "How both moments are kept: bf16 takes half the memory", kShared),
+      option_enum("moment_rounding", "stochastic", kRoundings.data(),
+                  "How bf16 moments are rounded: by chance, which keeps averages unbiased, or to "
+                  "nearest even",
+                  kShared));
 
   explicit AdamW(const Context& context)
       : Optimizer(context),
-        beta1_(context.options().f64("beta1")),
-        beta2_(context.options().f64("beta2")),
-        epsilon_(context.options().f64("epsilon")),
-        weight_decay_(context.options().f64("weight_decay")),
-        no_decay_(context.options().strings("no_decay")),
-        threads_(host().find_service<ciuic_thread_service>("ciuic.threads")) {
+        rule_{context.options().f64("beta1"), context.options().f64("beta2"),
+              context.options().f64("epsilon")},
+        weight_decay_(context.options()),
+        pass_(host(), name, state_format(context.options())) {
     validate(context);
+    const ciuic_dtype dtype = pass_.state().format == NumberFormat::F32 ? kF32 : kBF16;
+    specs_ = {moment_spec("exp_avg", dtype), moment_spec("exp_avg_sq", dtype)};
   }
 
   static void validate(const Context& context) {
@@ -108,116 +78,26 @@ class AdamW final : public Optimizer {
   }
 
   void update(ArrayView<ciuic_update> updates, const ciuic_stream* stream) const override {
-    if (stream != nullptr) {
-      throw Error(CIUIC_UNIMPLEMENTED, "optimizer adamw works on host memory only");
-    }
-    std::vector<Operands> operands;
-    operands.reserve(updates.size());
-    int64_t num_blocks = 0;
+    std::vector<AdamWScalars> scalars;
+    scalars.reserve(updates.size());
     for (const ciuic_update& u : updates) {
-      operands.push_back(operands_of(u, num_blocks));
-      num_blocks += (u.num_elements + kBlock - 1) / kBlock;
+      scalars.push_back(adamw_scalars(rule_, u, weight_decay_.of(u)));
     }
-    run(operands, num_blocks);
+    pass_.run(optimizer::all_of(updates), stream,
+              [&](size_t index, const Block& block) { adamw_update(scalars[index], block); });
   }
 
  private:
-  [[nodiscard]] Scalars scalars_of(const ciuic_update& u) const {
-    if (u.update == 0) {
-      throw Error(CIUIC_INVALID, "updates count from 1, got 0");
-    }
-    const auto t = static_cast<double>(u.update);
-    const double decay = decays(*u.param) ? weight_decay_ * u.weight_decay : 0.0;
-    Scalars s{};
-    s.grad_scale = static_cast<float>(u.grad_scale);
-    s.decay = static_cast<float>(1 - u.lr * decay);
-    s.beta1 = static_cast<float>(beta1_);
-    s.one_minus_beta1 = static_cast<float>(1 - beta1_);
-    s.beta2 = static_cast<float>(beta2_);
-    s.one_minus_beta2 = static_cast<float>(1 - beta2_);
-    s.correction2 = static_cast<float>(std::sqrt(1 - std::pow(beta2_, t)));
-    s.epsilon = static_cast<float>(epsilon_);
-    s.step_size = static_cast<float>(-u.lr / (1 - std::pow(beta1_, t)));
-    return s;
+  static StateFormat state_format(const Options& options) {
+    const bool is_narrow = options.string("moments") == "bf16";
+    return {2, is_narrow ? NumberFormat::BF16 : NumberFormat::F32,
+            options.string("moment_rounding") == "stochastic"};
   }
 
-  [[nodiscard]] Operands operands_of(const ciuic_update& u, int64_t first_block) const {
-    if (u.num_state != specs_.size()) {
-      throw Error(CIUIC_INVALID,
-                  "got " + std::to_string(u.num_state) + " state tensors, expected 2");
-    }
-    Operands o{};
-    o.scalars = scalars_of(u);
-    o.count = u.num_elements;
-    o.first_block = first_block;
-    o.is_grad_bf16 = same(u.grad->t.dtype, kBF16);
-    o.grad = o.is_grad_bf16 ? operand(u, *u.grad, kBF16) : operand(u, *u.grad, kF32);
-    o.exp_avg = static_cast<float*>(operand(u, *u.state[0], kF32));
-    o.exp_avg_sq = static_cast<float*>(operand(u, *u.state[1], kF32));
-    const ciuic_tensor& master = u.master != nullptr ? *u.master : *u.value;
-    if (u.master != nullptr || same(master.t.dtype, kF32)) {
-      o.master = static_cast<float*>(operand(u, master, kF32));
-    }
-    if (&master != u.value || !same(master.t.dtype, kF32)) {
-      o.value = static_cast<uint16_t*>(operand(u, *u.value, kBF16));
-    }
-    return o;
-  }
-
-  /// The memory of a tensor that the kernel can take.
-  static void* operand(const ciuic_update& u, const ciuic_tensor& t, ciuic_dtype dtype) {
-    const std::string who = "optimizer adamw: " + std::string(to_view(u.param->name));
-    if (!same(t.t.dtype, dtype)) {
-      throw Error(CIUIC_UNIMPLEMENTED, who + ": got a tensor of " + dtype_name(t.t.dtype) +
-                                           ", expected " + dtype_name(dtype));
-    }
-    if (t.t.device.type != CIUIC_DEVICE_CPU || !is_contiguous(t) ||
-        num_elements(t) != u.num_elements) {
-      throw Error(CIUIC_INVALID, who + ": expected " + std::to_string(u.num_elements) +
-                                     " contiguous elements in host memory, got " +
-                                     std::to_string(num_elements(t)));
-    }
-    return tensor_data(t);
-  }
-
-  [[nodiscard]] bool decays(const ciuic_param& param) const {
-    return std::none_of(no_decay_.begin(), no_decay_.end(), [&](const std::string& pattern) {
-      return matches(pattern, to_view(param.name));
-    });
-  }
-
-  /// All blocks of all updates as one range over the threads.
-  void run(const std::vector<Operands>& operands, int64_t num_blocks) const {
-    const auto body = [](void* context, int64_t begin, int64_t end) {
-      const auto& all = *static_cast<const std::vector<Operands>*>(context);
-      auto o =
-          std::upper_bound(all.begin(), all.end(), begin,
-                           [](int64_t block, const Operands& x) { return block < x.first_block; }) -
-          1;
-      for (int64_t block = begin; block < end; ++block) {
-        while (o + 1 != all.end() && (o + 1)->first_block <= block) {
-          ++o;
-        }
-        const int64_t at = (block - o->first_block) * kBlock;
-        update_block(*o, at, std::min(kBlock, o->count - at));
-      }
-    };
-    void* context = const_cast<std::vector<Operands>*>(&operands);
-    if (num_blocks == 0) {
-      return;
-    }
-    if (threads_ == nullptr) {
-      body(context, 0, num_blocks);
-    } else {
-      host().check(threads_->parallel(threads_->ctx, num_blocks, kBlocksPerThread, body, context));
-    }
-  }
-
-  double beta1_, beta2_, epsilon_, weight_decay_;
-  std::vector<std::string> no_decay_;
-  const ciuic_thread_service* threads_;
-  std::vector<ciuic_state_spec> specs_{moment_spec("exp_avg", kF32),
-                                       moment_spec("exp_avg_sq", kF32)};
+  optimizer::AdamWOptions rule_;
+  optimizer::WeightDecay weight_decay_;
+  optimizer::UpdatePass pass_;
+  std::vector<ciuic_state_spec> specs_;
 };
 
 }  // namespace

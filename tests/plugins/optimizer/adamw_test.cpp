@@ -16,87 +16,17 @@
 #include <ciuic/testing/numbers.hpp>
 #include <ciuic/testing/reference_threads.hpp>
 
-#include "plugins.h"
+#include "rule_driver.h"
 
 namespace ciuic::testing {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// One parameter with its gradient and state, as vectors that a test can look at.
-struct Operand {
-  explicit Operand(size_t n, const char* name = "w")
-      : value(n), grad(n), exp_avg(n), exp_avg_sq(n) {
-    param.struct_size = sizeof(param);
-    param.name = to_str(name);
-    param.weight_decay = 1;
-    param.lr_scale = 1;
-  }
-
-  std::vector<float> value, grad, exp_avg, exp_avg_sq;
-  std::vector<uint16_t> bf16;       // the low-precision copy, if any
-  std::vector<uint16_t> grad_bf16;  // in place of grad, if any
-  bool is_pure_bf16 = false;        // no master
-  ciuic_param param{};
-};
-
-struct Step {
-  uint64_t update = 1;
-  double lr = 3e-3;
-  double weight_decay = 1;
-  double grad_scale = 1;
-};
-
-class AdamW : public ::testing::Test {
+class AdamW : public ::testing::Test, protected RuleDriver {
  protected:
-  PluginInstance make(OptionValues options = {}) const {
-    return plugin.create(host, std::move(options));
-  }
-
-  /// Elements [begin, end) of an operand.
-  static void update(const PluginInstance& adamw, Operand& o, const Step& step, int64_t begin = 0,
-                     int64_t end = -1) {
-    const int64_t n = (end < 0 ? static_cast<int64_t>(o.value.size()) : end) - begin;
-    const auto view = [&](auto& values, ciuic_dtype dtype) {
-      return Tensor(values.data() + begin, dtype, {n});
-    };
-    const Tensor grad = o.grad_bf16.empty() ? view(o.grad, kF32) : view(o.grad_bf16, kBF16);
-    const Tensor master = view(o.value, kF32);
-    const Tensor value = o.bf16.empty() ? master : view(o.bf16, kBF16);
-    const Tensor exp_avg = view(o.exp_avg, kF32);
-    const Tensor exp_avg_sq = view(o.exp_avg_sq, kF32);
-    const std::array<const ciuic_tensor*, 2> state{exp_avg.ptr(), exp_avg_sq.ptr()};
-    ciuic_update u{};
-    u.struct_size = sizeof(u);
-    u.param = &o.param;
-    u.begin = begin;
-    u.num_elements = n;
-    u.update = step.update;
-    u.lr = step.lr;
-    u.weight_decay = step.weight_decay;
-    u.grad_scale = step.grad_scale;
-    u.grad = grad.ptr();
-    u.master = o.bf16.empty() || o.is_pure_bf16 ? nullptr : master.ptr();
-    u.value = value.ptr();
-    u.state = state.data();
-    u.num_state = 2;
-    adamw.check(
-        adamw.table<ciuic_optimizer_vt>().update(adamw.self(), {&u, 1, sizeof(u)}, nullptr));
-  }
-
-  TestHost host;
-  LoadedPlugin plugin = load_plugin("adamw");
+  AdamW() : RuleDriver("adamw") {}
 };
-
-std::vector<float> random_values(size_t n, uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> out(n);
-  for (float& x : out) {
-    x = normal(engine);
-  }
-  return out;
-}
 
 /// The formula in fp64.
 struct Reference {
@@ -144,8 +74,8 @@ TEST_F(AdamW, OneStepByHand) {
   o.value = {1};
   o.grad = {0.5};
   update(make(), o, {1, 0.1});
-  EXPECT_FLOAT_EQ(o.exp_avg[0], 0.05F);
-  EXPECT_FLOAT_EQ(o.exp_avg_sq[0], 0.0125F);
+  EXPECT_FLOAT_EQ(o.state_of(0)[0], 0.05F);
+  EXPECT_FLOAT_EQ(o.state_of(1)[0], 0.0125F);
   EXPECT_FLOAT_EQ(o.value[0], 0.89F);
 }
 
@@ -189,8 +119,8 @@ TEST_F(AdamW, EqualsTorch) {
     }
   }
   for (size_t i = 0; i < 8; ++i) {
-    EXPECT_NEAR(o.exp_avg[i], torch_exp_avg[i], kTolerance * std::abs(torch_exp_avg[i]));
-    EXPECT_NEAR(o.exp_avg_sq[i], torch_exp_avg_sq[i], kTolerance * std::abs(torch_exp_avg_sq[i]));
+    EXPECT_NEAR(o.state_of(0)[i], torch_exp_avg[i], kTolerance * std::abs(torch_exp_avg[i]));
+    EXPECT_NEAR(o.state_of(1)[i], torch_exp_avg_sq[i], kTolerance * std::abs(torch_exp_avg_sq[i]));
   }
 }
 
@@ -224,7 +154,7 @@ TEST_F(AdamW, BitsDoNotDependOnThreadsOrRanges) {
     host.offer("ciuic.threads", threads == 0 ? nullptr : service.table());
     const PluginInstance adamw = make();
     Operand o(kElements);
-    o.bf16.resize(kElements);
+    o.copy.resize(kElements);
     o.value = random_values(kElements, 1);
     for (uint64_t t = 1; t <= 3; ++t) {
       o.grad = random_values(kElements, static_cast<uint32_t>(t) + 10);
@@ -240,9 +170,8 @@ TEST_F(AdamW, BitsDoNotDependOnThreadsOrRanges) {
   const Operand once = run(0, {kAll});
   const auto expect_equal = [&](const Operand& other) {
     EXPECT_EQ(once.value, other.value);
-    EXPECT_EQ(once.exp_avg, other.exp_avg);
-    EXPECT_EQ(once.exp_avg_sq, other.exp_avg_sq);
-    EXPECT_EQ(once.bf16, other.bf16);
+    EXPECT_EQ(once.state, other.state);
+    EXPECT_EQ(once.copy, other.copy);
   };
   for (const uint32_t threads : {1U, 2U, 3U, 7U}) {
     expect_equal(run(threads, {kAll}));
@@ -263,15 +192,15 @@ TEST_F(AdamW, CopyIsRoundedToNearestEven) {
     bits.push_back(static_cast<uint32_t>(engine()));
   }
   Operand o(bits.size());
-  o.bf16.resize(bits.size());
+  o.copy.resize(bits.size());
   std::memcpy(o.value.data(), bits.data(), bits.size() * sizeof(float));
   const std::vector<float> before = o.value;
   update(adamw, o, {1, 0.0});  // lr 0 and no gradient: values stay
   for (size_t i = 0; i < bits.size(); ++i) {
     if (std::isnan(before[i])) {
-      EXPECT_TRUE(std::isnan(bf16_to_float(o.bf16[i])));
+      EXPECT_TRUE(std::isnan(bf16_to_float(o.copy[i])));
     } else {
-      EXPECT_EQ(o.bf16[i], float_to_bf16(before[i])) << std::hex << bits[i];
+      EXPECT_EQ(o.copy[i], float_to_bf16(before[i])) << std::hex << bits[i];
     }
   }
 }
@@ -280,9 +209,9 @@ TEST_F(AdamW, FieldBug_B015_MasterKeepsWhatBf16Loses) {
   const PluginInstance adamw = make({{"weight_decay", 0.0}});
   Operand with_master(1);
   with_master.value = {1};
-  with_master.bf16 = {0x3F80};
+  with_master.copy = {0x3F80};
   Operand pure = with_master;
-  pure.is_pure_bf16 = true;
+  pure.has_master = false;
   for (uint64_t t = 1; t <= 100; ++t) {
     for (Operand* o : {&with_master, &pure}) {
       o->grad = {1};
@@ -290,8 +219,8 @@ TEST_F(AdamW, FieldBug_B015_MasterKeepsWhatBf16Loses) {
     }
   }
   EXPECT_NEAR(with_master.value[0], 0.94, 1e-4);
-  EXPECT_EQ(bf16_to_float(with_master.bf16[0]), 0.94140625F);
-  EXPECT_EQ(bf16_to_float(pure.bf16[0]), 1.0F);
+  EXPECT_EQ(bf16_to_float(with_master.copy[0]), 0.94140625F);
+  EXPECT_EQ(bf16_to_float(pure.copy[0]), 1.0F);
 }
 
 TEST_F(AdamW, TakesBf16Gradients) {
@@ -300,8 +229,8 @@ TEST_F(AdamW, TakesBf16Gradients) {
   wide.value = random_values(2000, 3);
   Operand narrow = wide;
   for (size_t i = 0; i < 2000; ++i) {
-    narrow.grad_bf16.push_back(float_to_bf16(static_cast<float>(i) * 0.37F - 300));
-    wide.grad[i] = bf16_to_float(narrow.grad_bf16[i]);
+    narrow.narrow_grad.push_back(float_to_bf16(static_cast<float>(i) * 0.37F - 300));
+    wide.grad[i] = bf16_to_float(narrow.narrow_grad[i]);
   }
   update(adamw, wide, {});
   update(adamw, narrow, {});
@@ -368,13 +297,145 @@ TEST_F(AdamW, SaysWhatItCannotTake) {
         adamw.table<ciuic_optimizer_vt>().update(adamw.self(), {&u, 1, sizeof(u)}, nullptr));
   });
   EXPECT_EQ(dtype.code(), CIUIC_UNIMPLEMENTED);
-  EXPECT_STREQ(dtype.what(), "optimizer adamw: model.w: got a tensor of f64, expected f32");
+  EXPECT_STREQ(dtype.what(),
+               "optimizer adamw: model.w: got a tensor of f64, expected f32, bf16 or f16");
 }
 
 TEST_F(AdamW, RefusesABetaOfOne) {
   const Error e = error_of([&] { plugin.validate(host, {{"beta2", 1.0}}); });
   EXPECT_EQ(e.code(), CIUIC_INVALID);
   EXPECT_THAT(e.what(), HasSubstr("beta2"));
+}
+
+/// fp16 policy: fp16 values and gradients (or fp32 ones), fp32 masters.
+TEST_F(AdamW, TakesFp16ValuesAndGradients) {
+  const PluginInstance adamw = make();
+  Operand wide(2000);
+  wide.value = random_values(2000, 3);
+  Operand narrow = wide;
+  narrow.copy.resize(2000);
+  narrow.copy_type = narrow.narrow_grad_type = kF16;
+  for (size_t i = 0; i < 2000; ++i) {
+    narrow.narrow_grad.push_back(float_to_f16(static_cast<float>(i) * 0.37F - 300));
+    wide.grad[i] = f16_to_float(narrow.narrow_grad[i]);
+  }
+  Operand fp32_gradients = wide;
+  fp32_gradients.copy.resize(2000);
+  fp32_gradients.copy_type = kF16;
+  for (uint64_t t = 1; t <= 3; ++t) {
+    for (Operand* o : {&wide, &narrow, &fp32_gradients}) {
+      update(adamw, *o, {t, 1e-2, 1, 1.0 / 1024});
+    }
+  }
+  EXPECT_EQ(wide.value, narrow.value);
+  EXPECT_EQ(wide.value, fp32_gradients.value);
+  for (size_t i = 0; i < 2000; ++i) {
+    EXPECT_EQ(narrow.copy[i], float_to_f16(narrow.value[i])) << i;
+    EXPECT_EQ(fp32_gradients.copy[i], narrow.copy[i]) << i;
+  }
+}
+
+std::vector<float> bf16_state(const Operand& o, size_t s) {
+  std::vector<float> out;
+  for (size_t i = 0; i < o.value.size(); ++i) {
+    uint16_t code = 0;
+    std::memcpy(&code, o.state.at(s).data() + 2 * i, 2);
+    out.push_back(bf16_to_float(code));
+  }
+  return out;
+}
+
+TEST_F(AdamW, Bf16MomentsToNearestAreTheFp32OnesRounded) {
+  const PluginInstance wide = make();
+  const PluginInstance narrow =
+      make({{"moments", std::string("bf16")}, {"moment_rounding", std::string("nearest")}});
+  Operand a(3000);
+  a.value = random_values(3000, 1);
+  a.grad = random_values(3000, 2);
+  Operand b = a;
+  update(wide, a, {1});
+  update(narrow, b, {1});
+  EXPECT_EQ(a.value, b.value);  // the step itself takes the moments before they are rounded
+  for (size_t s = 0; s < 2; ++s) {
+    EXPECT_EQ(dtype_name(b.state_type[s]), "bf16");
+    const std::vector<float> got = bf16_state(b, s);
+    for (size_t i = 0; i < 3000; ++i) {
+      ASSERT_EQ(float_to_bf16(got[i]), float_to_bf16(a.state_of(s)[i])) << s << " " << i;
+    }
+  }
+}
+
+/// The mean over seeds is the fp32 moment: its error falls with their root.
+TEST_F(AdamW, Bf16MomentsByChanceAreUnbiased) {
+  constexpr int kSeeds = 4000;
+  constexpr size_t kElements = 64;
+  const PluginInstance narrow = make({{"moments", std::string("bf16")}});
+  Operand exact(kElements);
+  exact.grad = random_values(kElements, 2);
+  update(make(), exact, {1});
+  std::array<std::vector<double>, 2> sums{std::vector<double>(kElements),
+                                          std::vector<double>(kElements)};
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Operand o(kElements);
+    o.grad = exact.grad;
+    update(narrow, o, {1, 3e-3, 1, 1, seed});
+    for (size_t s = 0; s < 2; ++s) {
+      const std::vector<float> got = bf16_state(o, s);
+      for (size_t i = 0; i < kElements; ++i) {
+        sums[s][i] += got[i];
+      }
+    }
+  }
+  // A rounding's deviation is at most half a step of bf16, 2^-8 of the number; five deviations of
+  // the mean of 4000.
+  const double tolerance = 5.0 / 256 / std::sqrt(kSeeds);
+  for (size_t s = 0; s < 2; ++s) {
+    for (size_t i = 0; i < kElements; ++i) {
+      const double want = exact.state_of(s)[i];
+      EXPECT_NEAR(sums[s][i] / kSeeds, want, tolerance * std::abs(want)) << s << " " << i;
+    }
+  }
+}
+
+/// beta2 0.999 and a constant gradient: to nearest, the second moment stands still half way.
+TEST_F(AdamW, ChanceFollowsWhatNearestLoses) {
+  const auto last_square = [&](const char* rounding) {
+    const PluginInstance adamw = make({{"moments", std::string("bf16")},
+                                       {"moment_rounding", std::string(rounding)},
+                                       {"beta2", 0.999}});
+    Operand o(256);
+    std::fill(o.grad.begin(), o.grad.end(), 1.0F);
+    for (uint64_t t = 1; t <= 5000; ++t) {
+      update(adamw, o, {t, 1e-5});
+    }
+    const std::vector<float> square = bf16_state(o, 1);
+    double sum = 0;
+    for (const float x : square) {
+      sum += x;
+    }
+    return sum / 256;
+  };
+  EXPECT_LT(last_square("nearest"), 0.5);
+  EXPECT_NEAR(last_square("stochastic"), 1 - std::pow(0.999, 5000), 0.01);
+}
+
+TEST_F(AdamW, ChanceDependsOnSeedUpdateAndNameOnly) {
+  const PluginInstance adamw = make({{"moments", std::string("bf16")}});
+  const auto run = [&](const char* name, uint64_t seed, uint64_t at, bool in_pieces) {
+    Operand o(3000, name);
+    o.grad = random_values(3000, 2);
+    for (const auto& [begin, end] :
+         in_pieces ? std::vector<std::pair<int64_t, int64_t>>{{0, 7}, {7, 1999}, {1999, -1}}
+                   : std::vector<std::pair<int64_t, int64_t>>{{0, -1}}) {
+      update(adamw, o, {at, 1e-3, 1, 1, seed}, begin, end);
+    }
+    return o.state;
+  };
+  const auto reference = run("w", 1, 5, false);
+  EXPECT_EQ(run("w", 1, 5, true), reference);
+  EXPECT_NE(run("w", 2, 5, false), reference);
+  EXPECT_NE(run("w", 1, 6, false), reference);
+  EXPECT_NE(run("v", 1, 5, false), reference);
 }
 
 }  // namespace

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT
 //
-// Name patterns: * is any text, ? is any one character.
+// Name patterns: * is any text, ? is any one character. The host's tables of parameters and the
+// plugins' options read them alike.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-namespace ciuic::plugins::adamw {
+namespace ciuic {
 
-/// Does the whole of `text` match? Linear but for repeated stars.
-inline bool matches(std::string_view pattern, std::string_view text) {
+/// Does the whole of `name` match? At most pattern times name steps.
+inline bool matches_pattern(std::string_view pattern, std::string_view name) {
   size_t p = 0;
-  size_t t = 0;
+  size_t n = 0;
   size_t star = std::string_view::npos;  // the last * seen, and where its text ended so far
   size_t resume = 0;
-  while (t < text.size()) {
+  while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      resume = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p;
-      ++t;
+      ++n;
     } else if (star != std::string_view::npos) {
       p = star + 1;
-      t = ++resume;
+      n = ++resume;
     } else {
       return false;
     }
@@ -34,4 +35,4 @@ inline bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-}  // namespace ciuic::plugins::adamw
+}  // namespace ciuic
