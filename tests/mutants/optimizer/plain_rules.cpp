@@ -45,6 +45,18 @@ float PlainAdamW::element(const Scalars& s, float value, float grad, float& mean
   return value * s.decay - s.step_size * mean / denominator;
 }
 
+/// bf16 with 16 random bits added below those that stay.
+uint16_t PlainAdamW::by_chance(const ciuic_update& u, int64_t i, float master) const {
+  const auto index = static_cast<uint64_t>(is(Fault::kRoundsByPlace) ? i : u.begin + i);
+  uint64_t x = (u.seed * 1'000'003 + u.update) * 0x9E3779B97F4A7C15U + index;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  uint32_t bits = 0;
+  std::memcpy(&bits, &master, sizeof(bits));
+  const uint32_t reach = is(Fault::kRoundsFar) ? 0x3FFFF : 0xFFFF;
+  return static_cast<uint16_t>((bits + (static_cast<uint32_t>(x >> 32) & reach)) >> 16);
+}
+
 void PlainAdamW::store_copy(const ciuic_update& u, int64_t i, float master) const {
   if (u.master == nullptr || is(Fault::kForgetsCopy)) {
     return;
@@ -53,6 +65,12 @@ void PlainAdamW::store_copy(const ciuic_update& u, int64_t i, float master) cons
     uint32_t bits = 0;
     std::memcpy(&bits, &master, sizeof(bits));
     testing::write_as(testing::element_at(*u.value, i), static_cast<uint16_t>(bits >> 16));
+    return;
+  }
+  const bool has_chance =
+      is(Fault::kRoundsBySeed) || is(Fault::kRoundsByPlace) || is(Fault::kRoundsFar);
+  if (has_chance && std::isfinite(master) && same(u.value->t.dtype, kBF16)) {
+    testing::write_as(testing::element_at(*u.value, i), by_chance(u, i, master));
     return;
   }
   write_at(*u.value, i, master);

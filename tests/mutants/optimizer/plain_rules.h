@@ -29,7 +29,10 @@ enum class Fault {
   kWritesGradient,
   kCopiesTensors,
   kForgetsCopy,
-  kSpreadsNan
+  kSpreadsNan,
+  kRoundsBySeed,   // right where it is announced
+  kRoundsByPlace,  // in the range, not in the parameter
+  kRoundsFar
 };
 
 /// AdamW (arXiv:1711.05101, algorithm 2).
@@ -59,6 +62,7 @@ class PlainAdamW : public Optimizer {
   [[nodiscard]] float element(const Scalars& s, float value, float grad, float& mean,
                               float& square) const;
   void store_copy(const ciuic_update& u, int64_t i, float master) const;
+  [[nodiscard]] uint16_t by_chance(const ciuic_update& u, int64_t i, float master) const;
 
   Fault fault_;
   float beta1_, beta2_, epsilon_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The plain rules as plugins: four that are right, and one for each fault.
+// The plain rules as plugins: five that are right, and one for each fault.
 #include <array>
 
 #include "plain_rules.h"
@@ -44,6 +44,33 @@ class NarrowMoments final : public Labelled<PlainAdamW> {
   static constexpr const char* name = "bf16_moments";
 };
 
+/// The bf16 copy is rounded by chance.
+template <typename Self>
+class ByChance : public Labelled<PlainAdamW> {
+ public:
+  explicit ByChance(const Context& context) : Labelled<PlainAdamW>(context, Self::fault, kF32) {}
+  static constexpr std::array<const char*, 3> features{"rule:adamw", "rounding:stochastic",
+                                                       nullptr};
+};
+class StochasticCopy final : public ByChance<StochasticCopy> {
+ public:
+  using ByChance<StochasticCopy>::ByChance;
+  static constexpr const char* name = "stochastic_copy";
+  static constexpr Fault fault = Fault::kRoundsBySeed;
+};
+class RoundsByPlace final : public ByChance<RoundsByPlace> {
+ public:
+  using ByChance<RoundsByPlace>::ByChance;
+  static constexpr const char* name = "rounds_by_place";
+  static constexpr Fault fault = Fault::kRoundsByPlace;
+};
+class RoundsFar final : public ByChance<RoundsFar> {
+ public:
+  using ByChance<RoundsFar>::ByChance;
+  static constexpr const char* name = "rounds_far";
+  static constexpr Fault fault = Fault::kRoundsFar;
+};
+
 // NOLINTBEGIN: a row for each plugin
 #define CIUIC_ADAMW(Class, text, which)          \
   class Class final : public NamedAdamW<Class> { \
@@ -68,6 +95,7 @@ CIUIC_ADAMW(WritesGradient, "writes_gradient", Fault::kWritesGradient)
 CIUIC_ADAMW(CopiesTensors, "copies_tensors", Fault::kCopiesTensors)
 CIUIC_ADAMW(ForgetsCopy, "forgets_copy", Fault::kForgetsCopy)
 CIUIC_ADAMW(SpreadsNan, "spreads_nan", Fault::kSpreadsNan)
+CIUIC_ADAMW(SeedUnsaid, "seed_unsaid", Fault::kRoundsBySeed)
 // NOLINTEND
 
 }  // namespace
@@ -78,4 +106,4 @@ CIUIC_PLUGINS(m::StatelessSgd, m::Blocks64, m::NarrowMoments, m::ScalarAdamW, m:
               m::DecayCoupled, m::TruncatesCopy, m::KeepsOwnState, m::DependsOnRange,
               m::WritesPastEnd, m::EpsilonInsideRoot, m::IgnoresDecayFactor, m::AppliesLrScaleAgain,
               m::IgnoresGradScale, m::WritesGradient, m::CopiesTensors, m::ForgetsCopy,
-              m::SpreadsNan)
+              m::SpreadsNan, m::SeedUnsaid, m::StochasticCopy, m::RoundsByPlace, m::RoundsFar)

@@ -6,11 +6,10 @@
 #include <cstring>
 #include <string>
 
-#include <ciuic/testing/features.hpp>
-
 #include "operand.h"
 #include "optimizer_host.h"
 #include "optimizer_tables.h"
+#include "rounds_by_seed.h"
 
 namespace ciuic::testing {
 namespace {
@@ -194,7 +193,7 @@ void copy_is_rounded(const TestContext& context) {
     o.value.set(i, 0);
   }
   o.update(optimizer, {1, 0, 0, 1});
-  const bool is_stochastic = has_feature(context.plugin.descriptor(), "rounding:stochastic");
+  const bool is_stochastic = rounds_by_seed(optimizer, kNarrowLayout, context.seed);
   for (int64_t i = 0; i < o.count(); ++i) {
     const auto master = static_cast<float>(o.master->at(i));
     const auto got = static_cast<float>(o.value.at(i));
@@ -203,7 +202,7 @@ void copy_is_rounded(const TestContext& context) {
     const bool is_neighbour =
         got == next_bf16(nearest, 1) || got == next_bf16(nearest, -1) || got == even;
     const bool is_between = std::abs(got - master) < std::abs(even) / 64;
-    const bool is_right = is_stochastic ? is_neighbour && is_between : got == even;
+    const bool is_right = got == even || (is_stochastic && is_neighbour && is_between);
     require(is_right, "master " + std::to_string(master) + " (element " + std::to_string(i) +
                           ") was copied to bf16 as " + std::to_string(got) +
                           ", to nearest even it is " + std::to_string(even) +
@@ -213,11 +212,11 @@ void copy_is_rounded(const TestContext& context) {
 
 /// The copy is written in every update, and masters keep what it loses.
 void copy_follows(const TestContext& context) {
-  if (has_feature(context.plugin.descriptor(), "rounding:stochastic")) {
-    throw NotOffered("rounds by the seed (rounding:stochastic)");
-  }
   const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
+  if (rounds_by_seed(optimizer, kNarrowLayout, context.seed)) {
+    throw NotOffered("it rounds by the seed");
+  }
   Operand o(optimizer, 1003, kNarrowLayout, context.seed);
   Operand wide(optimizer, 1003, kPlainLayout, context.seed);
   for (uint64_t update = 1; update <= 10; ++update) {

@@ -60,7 +60,7 @@ struct Request {
     c.begin = range.begin + shift;
     c.num_elements = range.end - range.begin;
     c.update = step.update;
-    c.seed = 77 + step.update;
+    c.seed = step.seed;
     c.lr = step.lr;
     c.weight_decay = step.weight_decay;
     c.grad_scale = step.grad_scale;

@@ -7,21 +7,17 @@
 #include <sys/resource.h>
 #include <thread>
 
-#include <ciuic/testing/features.hpp>
 #include <ciuic/testing/reference_threads.hpp>
 
 #include "operand.h"
 #include "optimizer_host.h"
 #include "optimizer_tables.h"
+#include "rounds_by_seed.h"
 
 namespace ciuic::testing {
 namespace {
 
 RuleStep step_of(uint64_t update) { return {update, 1e-2, 1, 0.5}; }
-
-bool rounds_by_seed(const TestContext& context) {
-  return has_feature(context.plugin.descriptor(), "rounding:stochastic");
-}
 
 void any_split(const TestContext& context) {
   for_each_layout([&](const Layout& layout) {
@@ -51,11 +47,11 @@ void any_split(const TestContext& context) {
 
 /// The same elements at another place of the parameter.
 void any_place(const TestContext& context) {
-  if (rounds_by_seed(context)) {
-    throw NotOffered("rounds by the seed and the element's index (rounding:stochastic)");
-  }
   const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
+  if (rounds_by_seed(optimizer, kPlainLayout, context.seed)) {
+    throw NotOffered("it rounds by the seed and the element's index");
+  }
   Operand here(optimizer, 640, kPlainLayout, context.seed);
   Operand there(optimizer, 640, kPlainLayout, context.seed);
   there.param.num_elements = 640 + 4 * here.granule * 64;

@@ -65,6 +65,12 @@ void compare(const TestContext& context, Element element) {
   const OptimizerHost host;
   const PluginInstance optimizer = context.create(host);
   Operand o(optimizer, kElements, kPlainLayout, context.seed);
+  for (const ciuic_state_spec& spec : o.specs) {
+    if (spec.dtype.bits < 32) {
+      throw NotOffered("as it is set up, it keeps " + std::string(to_view(spec.name)) + " in " +
+                       dtype_name(spec.dtype) + ": the rule in other last bits");
+    }
+  }
   for (uint64_t update = 1; update <= kUpdates; ++update) {
     const RuleStep step = step_of(update);
     for (int64_t i = 0; i < kElements; ++i) {
@@ -121,7 +127,7 @@ void is_adamw(const TestContext& context) {
 void is_sgd(const TestContext& context) {
   require_feature(context, "rule:sgd");
   const SgdRule rule{option(context, "momentum", 0), option(context, "weight_decay", 0),
-                     option(context, "nesterov", 0) != 0};
+                     option(context, "nesterov", 0) != 0, option(context, "dampening", 0)};
   std::vector<double> value = first_values(context);
   std::vector<double> velocity(value.size());
   compare(context, [&](const RuleStep& step, double grad, int64_t i) {

@@ -3,7 +3,7 @@
 // What a plugin says of itself in its descriptor's feature strings. The kit asks these:
 //
 //   rule:adamw rule:sgd rule:lion   an optimizer's update is that published rule, bit noise apart
-//   rounding:stochastic             an optimizer rounds narrow copies by the seed, not to even
+//   rounding:stochastic             an optimizer rounds copies or state by the seed, if so set up
 //   gradients:lossy                 a sharding compresses gradients on their way
 //   writer:rank0                    a checkpoint's tensors are all put by rank 0; it refuses others'
 //   checksums:none                  a checkpoint's format has none: changed data is read as it is

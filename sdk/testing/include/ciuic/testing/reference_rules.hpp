@@ -16,6 +16,7 @@ struct RuleStep {
   double lr = 1e-2;
   double weight_decay = 1;  // a factor on the rule's own
   double grad_scale = 1;
+  uint64_t seed = 77;  // for rounding by chance
 };
 
 /// Decoupled Weight Decay Regularization, arXiv:1711.05101, algorithm 2.
@@ -57,11 +58,12 @@ struct SgdRule {
   double momentum = 0;
   double weight_decay = 0;
   bool is_nesterov = false;
+  double dampening = 0;
 
   void element(const RuleStep& s, double grad, double& value, double& velocity) const {
     double g = grad * s.grad_scale + weight_decay * s.weight_decay * value;
     if (momentum != 0) {
-      velocity = momentum * velocity + g;
+      velocity = momentum * velocity + (s.update == 1 ? 1 : 1 - dampening) * g;
       g = is_nesterov ? g + momentum * velocity : velocity;
     }
     value -= s.lr * g;
