@@ -1,50 +1,21 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/tensor_service.h"
 
-#include <cmath>
-
 #include <ATen/ops/add.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/sum.h>
 #include <c10/core/InferenceMode.h>
 
+#include "core/train/host_statistics.h"
 #include "core/train/tensor_bridge.h"
 
 namespace ciuic::core {
 namespace {
 
-/// Sum of squares in double over fixed blocks, so that the bits depend on nothing but the values;
-/// and how many are not finite.
-void host_stats(const float* x, int64_t n, double* out) {
-  constexpr int64_t kLanes = 16;
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) {
-      const double v = x[i + k];
-      lanes[k] += v * v;
-    }
-  }
-  double sum = 0;
-  for (const double lane : lanes) {
-    sum += lane;
-  }
-  for (; i < n; ++i) {
-    sum += static_cast<double>(x[i]) * x[i];
-  }
-  out[0] += sum;
-  // A float squared cannot overflow a double, so the sum is finite exactly when every element is.
-  if (!std::isfinite(sum)) {
-    for (i = 0; i < n; ++i) {
-      out[1] += std::isfinite(x[i]) ? 0 : 1;
-    }
-  }
-}
-
 void stats(const at::Tensor& in, at::Tensor out) {
   if (in.is_cpu() && in.scalar_type() == at::kFloat && in.is_contiguous()) {
-    host_stats(in.const_data_ptr<float>(), in.numel(), out.mutable_data_ptr<double>());
+    add_statistics(in.const_data_ptr<float>(), in.numel(), out.mutable_data_ptr<double>());
     return;
   }
   const at::Tensor wide = in.to(at::kDouble);
