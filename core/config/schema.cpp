@@ -143,8 +143,7 @@ constexpr std::array kKeys{
     Key{"batch_scheduler", "decorate", KeyType::Decorators,
         at<&RunConfig::decorate, &DecorateKeys::batch_scheduler>, kDecorateDoc, kOptional, 0, 0, "",
         "[{ with = \"record\" }]"},
-    Key{"parallel", "expert", KeyType::Integer,
-        at<&RunConfig::parallel, &ParallelSection::expert>,
+    Key{"parallel", "expert", KeyType::Integer, at<&RunConfig::parallel, &ParallelSection::expert>,
         "Ranks that share out the routed experts of each layer and send each other tokens; divides "
         "the ranks and n_routed_experts; docs/parallelism.md.",
         kMovesBits, 1, 65536},

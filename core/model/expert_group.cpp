@@ -29,8 +29,8 @@ at::Tensor stacked(const Bound* first, int64_t count, int64_t step, const Of& of
       return {};
     }
   }
-  return at::from_blob(base, {count, one.size(0), one.size(1)},
-                       {distance / bytes, one.size(1), 1}, one.options());
+  return at::from_blob(base, {count, one.size(0), one.size(1)}, {distance / bytes, one.size(1), 1},
+                       one.options());
 }
 
 }  // namespace
@@ -41,8 +41,10 @@ ExpertGroup::ExpertGroup(const Bound* first, int64_t num_experts, int64_t step,
   if (first->hook == nullptr || first->hook->group_passes == 0) {
     return;
   }
-  value_EOI_ = stacked(first, num_experts, step, [](const Bound& b) -> auto& { return b.value; });
-  grad_EOI_ = stacked(first, num_experts, step, [](const Bound& b) -> auto& { return b.grad; });
+  value_EOI_ = stacked(
+      first, num_experts, step, [](const Bound& b) -> auto& { return b.value; });
+  grad_EOI_ = stacked(
+      first, num_experts, step, [](const Bound& b) -> auto& { return b.grad; });
   group_ends_E_ = at::from_blob(const_cast<int64_t*>(plan.offsets.data() + 1), {num_experts},
                                 at::TensorOptions().dtype(at::kLong));
 }

@@ -24,10 +24,7 @@ at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
 }  // namespace
 
 GateUp::GateUp(const Bound& gate, const Bound& up)
-    : gate_(gate),
-      up_(up),
-      width_(gate.value.size(0)),
-      joint_{{}, {}, gate.overwrite} {
+    : gate_(gate), up_(up), width_(gate.value.size(0)), joint_{{}, {}, gate.overwrite} {
   if (gate.hook != nullptr || up.hook != nullptr) {
     return;  // a policy knows them as two modules
   }

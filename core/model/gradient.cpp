@@ -11,8 +11,13 @@ void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const a
     return;
   }
   if (parameter.hook != nullptr && parameter.hook->takes(ProductPass::GradWeight)) {
-    parameter.hook->products->compute({ProductPass::GradWeight, parameter.hook->module,
-                                       parameter.grad, dy_NO, x_NI, !parameter.overwrite, {}});
+    parameter.hook->products->compute({ProductPass::GradWeight,
+                                       parameter.hook->module,
+                                       parameter.grad,
+                                       dy_NO,
+                                       x_NI,
+                                       !parameter.overwrite,
+                                       {}});
     return;
   }
   const at::Tensor dy_ON = dy_NO.t();

@@ -77,15 +77,14 @@ class MixtureOfExperts final {
   [[nodiscard]] Bindings shared_weights(Bindings weights) const;
 
   /// residual + shared(x); and its gradient with respect to x.
-  at::Tensor beside_experts(Bindings weights, const at::Tensor& x_ND,
-                            const at::Tensor& residual_ND, MixtureTape* tape) const;
+  at::Tensor beside_experts(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
+                            MixtureTape* tape) const;
   at::Tensor beside_experts_backward(Bindings weights, const at::Tensor& dy_ND,
                                      MixtureTape& saved) const;
   static void count_loads(const RouterPass& pass, const ExpertPlan& plan);
 
-  at::Tensor forward_remote(Bindings weights, const at::Tensor& x_ND,
-                            const at::Tensor& residual_ND, const RouterPass& pass,
-                            MixtureTape* tape) const;
+  at::Tensor forward_remote(Bindings weights, const at::Tensor& x_ND, const at::Tensor& residual_ND,
+                            const RouterPass& pass, MixtureTape* tape) const;
   at::Tensor backward_remote(Bindings weights, const at::Tensor& dy_ND, const Objective& objective,
                              MixtureTape& saved) const;
   /// Takes rows, sorted by expert, to the experts and returns what those make of them; `beside` runs

@@ -160,7 +160,7 @@ class Model final {
   at::ScalarType activation_;
   at::Device device_;
   std::vector<ParameterSpec> parameters_;
-  std::vector<const ModuleHook*> hooks_;  // by parameter
+  std::vector<const ModuleHook*> hooks_;                  // by parameter
   std::vector<std::pair<int64_t, int64_t>> unit_ranges_;  // [first, last) into parameters_
   std::vector<DecoderLayer> layers_;
   std::vector<PredictionLayer> predictions_;

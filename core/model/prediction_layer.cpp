@@ -37,8 +37,7 @@ at::Tensor flat_or_undefined(const at::Tensor& x_BTD) {
 
 }  // namespace
 
-PredictionLayer::PredictionLayer(const ModelConfig& config, int64_t layer,
-                                 const ExpertShare& share)
+PredictionLayer::PredictionLayer(const ModelConfig& config, int64_t layer, const ExpertShare& share)
     : epsilon_(config.rms_norm_eps), layer_(config, layer, share) {}
 
 Bindings PredictionLayer::layer_weights(Bindings weights) { return weights.subspan(kLayer); }

@@ -2,8 +2,6 @@
 //
 // A mixture whose experts are shared out over ranks: rows travel to their experts and results back.
 // While they do, this rank works on its shared experts and on gradients of its own experts.
-#include "core/model/mixture_of_experts.h"
-
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -14,6 +12,7 @@
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/expert_rows.h"
 #include "core/model/kernels/swiglu.h"
+#include "core/model/mixture_of_experts.h"
 
 namespace ciuic::core {
 namespace {
@@ -32,8 +31,7 @@ at::Tensor MixtureOfExperts::visit_experts(Bindings weights, const at::Tensor& x
   beside();
   const at::Tensor x_LD = traffic.sorted(there.wait()[0]);
   const int64_t width = weights[1].value.size(0);
-  const at::Tensor gate_up_LI =
-      at::empty({traffic.plan.num_rows(), 2 * width}, x_RD.options());
+  const at::Tensor gate_up_LI = at::empty({traffic.plan.num_rows(), 2 * width}, x_RD.options());
   const ExpertProjections experts(routed_weights(weights), traffic.plan);
   experts.gate_up_out(gate_up_LI, x_LD);
   const at::Tensor y_LD = at::empty_like(x_LD);
@@ -76,9 +74,11 @@ void MixtureOfExperts::serve(Bindings weights, const at::TensorOptions& rows,
 // As backward without exchange; rows' weights and their gradients travel beside the rows. The
 // gradients of the experts' weights are taken while those of the rows are on their way back.
 template <typename Beside>
-MixtureOfExperts::RowGradients MixtureOfExperts::visit_experts_backward(
-    Bindings weights, const at::Tensor& dy_RD, const at::Tensor& weights_R, const Beside& beside,
-    MixtureTape& saved) const {
+MixtureOfExperts::RowGradients MixtureOfExperts::visit_experts_backward(Bindings weights,
+                                                                        const at::Tensor& dy_RD,
+                                                                        const at::Tensor& weights_R,
+                                                                        const Beside& beside,
+                                                                        MixtureTape& saved) const {
   const ExpertTraffic& traffic = saved.traffic;
   Shipment there(traffic, Shipment::To::Experts, {dy_RD, weights_R});
   beside();
@@ -101,8 +101,7 @@ MixtureOfExperts::RowGradients MixtureOfExperts::visit_experts_backward(
 }
 
 at::Tensor MixtureOfExperts::backward_remote(Bindings weights, const at::Tensor& dy_ND,
-                                             const Objective& objective,
-                                             MixtureTape& saved) const {
+                                             const Objective& objective, MixtureTape& saved) const {
   const ExpertPlan& plan = saved.plan;
   at::Tensor dx_ND;
   const RowGradients rows = visit_experts_backward(
@@ -120,8 +119,8 @@ void MixtureOfExperts::serve_backward(Bindings weights, const at::TensorOptions&
   MixtureTape saved = std::exchange(tape, {});
   const at::ScalarType numbers = kernels::accumulate_dtype(rows.dtype().toScalarType());
   (void)visit_experts_backward(
-      weights, at::empty({0, weights[1].value.size(1)}, rows),
-      at::empty({0}, rows.dtype(numbers)), [] {}, saved);
+      weights, at::empty({0, weights[1].value.size(1)}, rows), at::empty({0}, rows.dtype(numbers)),
+      [] {}, saved);
 }
 
 }  // namespace ciuic::core

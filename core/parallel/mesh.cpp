@@ -23,11 +23,12 @@ MeshGroup every(std::string name, int first, int stride, int count, int rank) {
 std::vector<MeshGroup> mesh_groups(int world, int rank, int expert) {
   if (expert < 1 || world % expert != 0) {
     throw Failure(ExitCode::Usage,
-                  "parallel.expert: got " + std::to_string(expert) + ", expected a divisor of the " +
-                      std::to_string(world) + " ranks",
+                  "parallel.expert: got " + std::to_string(expert) +
+                      ", expected a divisor of the " + std::to_string(world) + " ranks",
                   "each expert group has as many ranks");
   }
-  std::vector<MeshGroup> groups{every("world", 0, 1, world, rank), every("data", 0, 1, world, rank)};
+  std::vector<MeshGroup> groups{every("world", 0, 1, world, rank),
+                                every("data", 0, 1, world, rank)};
   const int place = rank % expert;
   if (expert > 1) {
     groups.push_back(every("expert", rank - place, 1, expert, rank));

@@ -85,8 +85,8 @@ class PendingParts final : public ExpertExchange::Pending {
 };
 
 void require_uneven(const Group& group, ciuic_dtype dtype) {
-  const uint64_t bits = group.plugin().capabilities(CIUIC_OP_ALL_TO_ALL, 0, dtype,
-                                                    {CIUIC_DEVICE_CPU, 0});
+  const uint64_t bits =
+      group.plugin().capabilities(CIUIC_OP_ALL_TO_ALL, 0, dtype, {CIUIC_DEVICE_CPU, 0});
   if ((bits & CIUIC_COMM_SUPPORTED) == 0 || (bits & CIUIC_COMM_UNEVEN) == 0) {
     throw Failure(ExitCode::Plugin,
                   "communicator " + group.plugin().instance().name() +

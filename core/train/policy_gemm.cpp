@@ -88,7 +88,8 @@ PolicyGemm::PolicyGemm(const PrecisionPlugin& precision, std::span<const Paramet
   precision.attach(to_array(modules_));
   hooks_.reserve(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
-    ModuleHook hook{this, static_cast<uint32_t>(i), precision.hooks(static_cast<uint32_t>(i), kCpu)};
+    ModuleHook hook{this, static_cast<uint32_t>(i),
+                    precision.hooks(static_cast<uint32_t>(i), kCpu)};
     if (groups[i] != 0) {
       hook.group_module = groups[i];
       hook.group_passes = precision.hooks(groups[i], kCpu);

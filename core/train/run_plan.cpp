@@ -27,16 +27,16 @@ void check_parallel(const RunPlan& plan, int world, std::vector<Problem>& proble
     refuse("parallel.expert", got + "the " + std::to_string(world) + " ranks");
   }
   if (expert > 1 && plan.model.n_routed_experts % expert != 0) {
-    refuse("parallel.expert", got + "model.n_routed_experts (" +
-                                  std::to_string(plan.model.n_routed_experts) + ")");
+    refuse("parallel.expert",
+           got + "model.n_routed_experts (" + std::to_string(plan.model.n_routed_experts) + ")");
   }
   if (config.run.is_any_world() && expert > 1) {
     refuse("run.reproducible",
            "\"any_world\" needs parallel.expert = 1: tokens of several ranks meet in an expert");
   }
   if (config.run.is_any_world() && !std::has_single_bit(static_cast<unsigned>(world))) {
-    refuse("run.reproducible", "\"any_world\" needs 1, 2, 4, 8, ... ranks, got " +
-                                   std::to_string(world));
+    refuse("run.reproducible",
+           "\"any_world\" needs 1, 2, 4, 8, ... ranks, got " + std::to_string(world));
   }
 }
 

@@ -171,9 +171,9 @@ void Session::create_groups() {
   uint32_t id = 0;
   for (const MeshGroup& g : mesh_) {
     ++id;
-    groups_.push_back(g.ranks == everyone
-                          ? std::make_unique<Group>(g.name, id, all, g.rank, g.ranks, clock_, events_)
-                          : split_off(world, g, id));
+    groups_.push_back(g.ranks == everyone ? std::make_unique<Group>(g.name, id, all, g.rank,
+                                                                    g.ranks, clock_, events_)
+                                          : split_off(world, g, id));
     group_list_.push_back(groups_.back().get());
   }
 }
@@ -206,9 +206,8 @@ void Session::create_model() {
 
 void Session::describe_parameters() {
   const auto describe = [&](std::span<const ParameterSpec> specs) {
-    return std::make_unique<ParameterTable>(specs, *precision_, *optimizer_,
-                                            group_id(mesh_, "data"),
-                                            group_id(mesh_, "expert_data"));
+    return std::make_unique<ParameterTable>(
+        specs, *precision_, *optimizer_, group_id(mesh_, "data"), group_id(mesh_, "expert_data"));
   };
   table_ = describe(model_->parameters());
   if (plan_.config.parallel.expert > 1) {

@@ -304,8 +304,8 @@ std::string Trainer::cause_of(const ciuic_grad_stats& stats) const {
     return "the loss is not finite";
   }
   // Ranks with other experts count the same parameters by other names.
-  const std::vector<ParameterSpec> specs =
-      parameter_specs(session_.plan().model, session_.expert_share(std::max(stats.first_bad_rank, 0)));
+  const std::vector<ParameterSpec> specs = parameter_specs(
+      session_.plan().model, session_.expert_share(std::max(stats.first_bad_rank, 0)));
   const bool is_named = stats.first_bad_param < specs.size();
   const std::string of = is_named ? " of " + specs[stats.first_bad_param].name : "";
   return "the gradient" + of + " is not finite (" + std::to_string(stats.non_finite) +

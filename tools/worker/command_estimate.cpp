@@ -190,8 +190,9 @@ void print_text(const core::RunPlan& plan, const Estimate& e, int64_t peak) {
   print_row("activations kept", e.activations.kept);
   print_row("activations passing", e.activations.passing);
   print_row("the process itself", e.base, "measured now");
-  print_row("in all", e.total(), "state as " + plan.plugin(CIUIC_KIND_SHARDING).found.descriptor->name +
-                                     std::string(" places it"));
+  print_row("in all", e.total(),
+            "state as " + plan.plugin(CIUIC_KIND_SHARDING).found.descriptor->name +
+                std::string(" places it"));
   if (peak > 0) {
     print_row("measured peak", peak,
               "of the largest rank, by the last run in " + plan.config.run.output);

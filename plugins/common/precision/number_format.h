@@ -43,7 +43,8 @@ struct NumberFormat {
                          : std::numeric_limits<float>::quiet_NaN();
     }
     const auto exponent = static_cast<int>(magnitude >> static_cast<unsigned>(mantissa_bits));
-    const auto mantissa = static_cast<int>(magnitude & ((1U << static_cast<unsigned>(mantissa_bits)) - 1));
+    const auto mantissa =
+        static_cast<int>(magnitude & ((1U << static_cast<unsigned>(mantissa_bits)) - 1));
     const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
     return sign * std::ldexp(static_cast<float>(whole),
                              (exponent == 0 ? 1 : exponent) - bias() - mantissa_bits);
@@ -70,9 +71,9 @@ struct NumberFormat {
     }
     const auto steps =
         static_cast<uint32_t>(std::nearbyint(std::ldexp(x, mantissa_bits - exponent)));
-    const uint32_t code = (static_cast<uint32_t>(exponent - smallest)
-                           << static_cast<unsigned>(mantissa_bits)) +
-                          steps;
+    const uint32_t code =
+        (static_cast<uint32_t>(exponent - smallest) << static_cast<unsigned>(mantissa_bits)) +
+        steps;
     return sign | (code > largest_code() ? past : code);
   }
 };

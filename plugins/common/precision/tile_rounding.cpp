@@ -57,7 +57,7 @@ CIUIC_ROUNDING_CLONES void widen_f16(int64_t count, const uint16_t* __restrict i
     const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24F;
     const uint32_t normal = (magnitude << 13) + ((127U - 15U) << 23);
     const uint32_t special = (magnitude << 13) | kInfinity;
-    const uint32_t wide = magnitude >= 0x7C00U   ? special
+    const uint32_t wide = magnitude >= 0x7C00U  ? special
                           : magnitude < 0x0400U ? bits_of(subnormal)
                                                 : normal;
     out[i] = float_of(wide | sign);
@@ -84,10 +84,10 @@ CIUIC_ROUNDING_CLONES void narrow_to_f16(int64_t count, const float* __restrict 
     // Below 2^-14: adding 0.5 leaves the nearest multiple of 2^-24 in the low bits.
     const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F);
     const uint32_t nan = 0x7FFFU;
-    const uint32_t code = magnitude > kInfinity               ? nan
-                          : magnitude >= bits_of(65520.0F)    ? 0x7C00U
+    const uint32_t code = magnitude > kInfinity              ? nan
+                          : magnitude >= bits_of(65520.0F)   ? 0x7C00U
                           : magnitude < ((127U - 14U) << 23) ? subnormal
-                                                              : normal;
+                                                             : normal;
     out[i] = static_cast<uint16_t>(code | (bits >> 16 & 0x8000U));
   }
 }
@@ -140,9 +140,9 @@ CIUIC_ROUNDING_CLONES void encode_e4m3(int64_t count, const float* __restrict x,
     const uint32_t normal = (magnitude >> 20) - ((127U - 7U) << 3);
     const auto subnormal = static_cast<uint32_t>(
         static_cast<int32_t>(magnitude < ((127U - 6U) << 23) ? float_of(magnitude) * 512.0F : 0));
-    const uint32_t code = magnitude >= kInfinity              ? 0x7FU
+    const uint32_t code = magnitude >= kInfinity            ? 0x7FU
                           : magnitude < ((127U - 6U) << 23) ? subnormal
-                                                             : normal;
+                                                            : normal;
     codes[i] = static_cast<uint8_t>(code | (bits >> 24 & 0x80U));
   }
 }

@@ -33,7 +33,8 @@ class Bf16 final : public Precision {
       : Precision(context), has_masters_(context.options().boolean("masters")) {
     if (!has_masters_ && context.rank() == 0) {
       host().warn(
-          "masters = false: updates below 1/512 of a weight vanish, as bf16 has 8 bits; weights may "
+          "masters = false: updates below 1/512 of a weight vanish, as bf16 has 8 bits; weights "
+          "may "
           "stop learning without any other sign. precision.bf16.masters = true keeps them");
     }
   }

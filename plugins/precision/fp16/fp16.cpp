@@ -11,9 +11,8 @@
 
 #include <ciuic/precision.hpp>
 
-#include "precision/sensitive_modules.h"
-
 #include "loss_scale.h"
+#include "precision/sensitive_modules.h"
 
 namespace ciuic::plugins::fp16 {
 namespace {
@@ -39,9 +38,9 @@ class Fp16 final : public Precision {
   static constexpr const char* summary =
       "fp16 matrices and activations under a loss scale, fp32 gradients, masters and norms";
   static constexpr uint32_t flags = CIUIC_FLAG_DETERMINISTIC;
-  static constexpr std::array<const char*, 5> features{
-      "loss_scale:dynamic", "loss_scale:deepspeed", "loss_scale:megatron",
-      "loss_scale:power_of_two", nullptr};
+  static constexpr std::array<const char*, 5> features{"loss_scale:dynamic", "loss_scale:deepspeed",
+                                                       "loss_scale:megatron",
+                                                       "loss_scale:power_of_two", nullptr};
   static constexpr uint32_t kShared = CIUIC_OPTION_AFFECTS_NUMERICS | CIUIC_OPTION_ALL_RANKS_EQUAL;
   inline static const auto options = option_table(
       option_enum("scaler", "deepspeed", kScalers,
@@ -82,8 +81,9 @@ class Fp16 final : public Precision {
     const bool was_exhausted = scale_.is_exhausted();
     scale_.update(update.non_finite == 0);
     if (scale_.is_exhausted() && !was_exhausted && is_first_) {
-      host().warn("the loss scale is at its minimum and gradients still are not finite; steps are "
-                  "skipped until they are");
+      host().warn(
+          "the loss scale is at its minimum and gradients still are not finite; steps are "
+          "skipped until they are");
     }
   }
 

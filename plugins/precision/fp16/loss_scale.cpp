@@ -21,9 +21,7 @@ const char* name_of(Scaler scaler) {
   }
 }
 
-double published_initial(Scaler scaler) {
-  return scaler == Scaler::Megatron ? 0x1p32 : 0x1p16;
-}
+double published_initial(Scaler scaler) { return scaler == Scaler::Megatron ? 0x1p32 : 0x1p16; }
 
 void check_power_of_two(const char* option, double value) {
   int exponent = 0;
@@ -73,12 +71,12 @@ void LossScale::overflow() {
   }
   is_exhausted_ = scale_ == config_.minimum;
   if (is_exhausted_ && config_.scaler == Scaler::DeepSpeed) {
-    throw Error(CIUIC_ABORTED,
-                "gradients are not finite at the smallest loss scale, " +
-                    std::to_string(config_.minimum) +
-                    ": this is NaN or a real explosion, not fp16's range. Go on from an earlier "
-                    "checkpoint with a lower learning rate or another seed, look at the tensor that "
-                    "the skipped steps name, or train in bf16");
+    throw Error(
+        CIUIC_ABORTED,
+        "gradients are not finite at the smallest loss scale, " + std::to_string(config_.minimum) +
+            ": this is NaN or a real explosion, not fp16's range. Go on from an earlier "
+            "checkpoint with a lower learning rate or another seed, look at the tensor that "
+            "the skipped steps name, or train in bf16");
   }
   scale_ = std::max(scale_ / 2, config_.minimum);
 }

@@ -53,10 +53,10 @@ class LossScale {
 
   Config config_;
   double scale_;
-  int64_t hysteresis_;         // overflows left before the scale falls
-  int64_t step_ = 0;           // deepspeed's clock
+  int64_t hysteresis_;          // overflows left before the scale falls
+  int64_t step_ = 0;            // deepspeed's clock
   int64_t last_overflow_ = -1;  // by that clock
-  int64_t clean_steps_ = 0;    // megatron's, in a row
+  int64_t clean_steps_ = 0;     // megatron's, in a row
   bool is_exhausted_ = false;
 };
 

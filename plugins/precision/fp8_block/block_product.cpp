@@ -50,8 +50,8 @@ void multiply_piece(const Left& a, const Panels& b, int64_t panel, int64_t i0, i
     precision::decode_e4m3(depth * kPanelWidth, b.panel(s, panel), scratch.panel);
     for (int64_t i = 0; i < rows; i += kTileRows) {
       const int64_t count = std::min(kTileRows, rows - i);
-      partial_tile(a.at(i0 + i, s * kBlock), a.row_stride(), a.column_stride(), scratch.panel, count,
-                   depth, scratch.sums);
+      partial_tile(a.at(i0 + i, s * kBlock), a.row_stride(), a.column_stride(), scratch.panel,
+                   count, depth, scratch.sums);
       for (int64_t r = 0; r < count; ++r) {
         promote(scratch.sums + r * kPanelWidth, a.scale(i0 + i + r, s), b.scale(s, panel),
                 scratch.c + (i + r) * kPanelWidth);

@@ -87,18 +87,17 @@ class Fp8Block final : public Precision {
       : Precision(context),
         config_(Config::from(context.options())),
         threads_(host().find_service<ciuic_thread_service>("ciuic.threads")),
-        parallel_([this](int64_t count, int64_t grain, const auto& body) {
-          run(count, grain, body);
-        }) {}
+        parallel_(
+            [this](int64_t count, int64_t grain, const auto& body) { run(count, grain, body); }) {}
 
   [[nodiscard]] ciuic_dtype dtype_for(std::string_view module, uint32_t role) const override {
     switch (role) {
       case CIUIC_ROLE_VALUE:
         return precision::is_sensitive(module) ? kF32 : kBF16;
       case CIUIC_ROLE_COMPUTE:
-        return precision::is_sensitive(module)               ? kF32
+        return precision::is_sensitive(module)       ? kF32
                : recipe_of(module, config_).is_taken ? kCodes
-                                                              : kBF16;
+                                                     : kBF16;
       case CIUIC_ROLE_ACTIVATION:
       case CIUIC_ROLE_ACTIVATION_GRAD:
         return kBF16;
@@ -130,8 +129,8 @@ class Fp8Block final : public Precision {
     out.block_rows = block.rows;
     out.block_cols = block.columns;
     out.elements = rows * columns;
-    out.scale_elements = (rows + block.rows - 1) / block.rows *
-                         ((columns + block.columns - 1) / block.columns);
+    out.scale_elements =
+        (rows + block.rows - 1) / block.rows * ((columns + block.columns - 1) / block.columns);
   }
 
   void cast(const ciuic_cast& cast, const ciuic_stream* stream) override {
@@ -209,12 +208,13 @@ class Fp8Block final : public Precision {
   }
 
   /// As E4M3 numbers, cast here or before.
-  void take(const ciuic_gemm& gemm, const Matrix& matrix, const ciuic_tensor* scale, Operand operand,
-            Quantised& out) const {
+  void take(const ciuic_gemm& gemm, const Matrix& matrix, const ciuic_tensor* scale,
+            Operand operand, Quantised& out) const {
     const CastRule rule = rule_of(recipes_.at(gemm.module), operand, gemm.pass);
     const bool is_cast = same(matrix.dtype, kCodes);
     if (is_cast != (scale != nullptr)) {
-      throw Error(CIUIC_INVALID, is_cast ? "codes come without scales" : "scales come without codes");
+      throw Error(CIUIC_INVALID,
+                  is_cast ? "codes come without scales" : "scales come without codes");
     }
     if (is_cast) {
       take_cast(matrix, *scale, rule.block, out);
@@ -225,8 +225,9 @@ class Fp8Block final : public Precision {
 
   static void check_flags(const ciuic_gemm& gemm, uint32_t expected) {
     if ((gemm.flags & (CIUIC_GEMM_TRANS_A | CIUIC_GEMM_TRANS_B)) != expected) {
-      throw Error(CIUIC_UNIMPLEMENTED, "operands of this pass have other transpositions than those "
-                                       "of abi/precision.h");
+      throw Error(CIUIC_UNIMPLEMENTED,
+                  "operands of this pass have other transpositions than those "
+                  "of abi/precision.h");
     }
   }
   static void check_shape(bool fits) {
@@ -266,7 +267,8 @@ class Fp8Block final : public Precision {
     }
     if (gemm.group_ends != nullptr &&
         (gemm.b->t.ndim != 3 || gemm.b->t.shape[0] != static_cast<int64_t>(groups))) {
-      throw Error(CIUIC_INVALID, "b has no matrix for each of " + std::to_string(groups) + " groups");
+      throw Error(CIUIC_INVALID,
+                  "b has no matrix for each of " + std::to_string(groups) + " groups");
     }
     kept.version = 0;  // until it is whole
     kept.groups.resize(groups);
@@ -296,8 +298,9 @@ class Fp8Block final : public Precision {
     check_shape(gemm.out->t.ndim == 3 &&
                 gemm.out->t.shape[0] == static_cast<int64_t>(groups.size()));
     if (gemm.a_scale != nullptr || gemm.b_scale != nullptr) {
-      throw Error(CIUIC_UNIMPLEMENTED, "tiles along the tokens begin anew with each group, which "
-                                       "operands that were cast whole do not");
+      throw Error(CIUIC_UNIMPLEMENTED,
+                  "tiles along the tokens begin anew with each group, which "
+                  "operands that were cast whole do not");
     }
     for (size_t g = 0; g < groups.size(); ++g) {
       weight_gradient(gemm, dy.some_rows(groups[g].begin, groups[g].end),

@@ -22,8 +22,8 @@ void check(const ciuic_tensor& tensor, int32_t dims, const char* what) {
     throw Error(CIUIC_INVALID, std::string(what) + " has " + std::to_string(t.ndim) +
                                    " dimensions, expected " + std::to_string(dims));
   }
-  const bool is_known = same(t.dtype, kF32) || same(t.dtype, kBF16) || same(t.dtype, kF16) ||
-                        same(t.dtype, kCodes);
+  const bool is_known =
+      same(t.dtype, kF32) || same(t.dtype, kBF16) || same(t.dtype, kF16) || same(t.dtype, kCodes);
   if (!is_known) {
     throw Error(CIUIC_UNIMPLEMENTED, std::string(what) + " is " + dtype_name(t.dtype) +
                                          ", expected f32, bf16, f16 or f8_e4m3fn");

@@ -79,9 +79,9 @@ constexpr int64_t kNarrowRows = 6;
 constexpr Tile kPlain[] = {CIUIC_SIX(plain_tile)};
 #if defined(__x86_64__)
 constexpr Tile kNarrow[] = {CIUIC_SIX(narrow_tile)};
-constexpr Tile kWide[] = {CIUIC_SIX(wide_tile), wide_tile<7>,  wide_tile<8>,  wide_tile<9>,
-                          wide_tile<10>,        wide_tile<11>, wide_tile<12>, wide_tile<13>,
-                          wide_tile<14>};
+constexpr Tile kWide[] = {CIUIC_SIX(wide_tile), wide_tile<7>,  wide_tile<8>,
+                          wide_tile<9>,         wide_tile<10>, wide_tile<11>,
+                          wide_tile<12>,        wide_tile<13>, wide_tile<14>};
 #endif
 
 Kernel best_kernel() {

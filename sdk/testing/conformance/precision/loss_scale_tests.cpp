@@ -35,8 +35,9 @@ void need_dynamic(const TestContext& context) {
     throw NotOffered("the policy does not scale the loss: its scale is 1");
   }
   if (says_static(context)) {
-    throw NotOffered("the feature \"loss_scale:static\", or the option \"scaler\", says that the "
-                     "scale never changes");
+    throw NotOffered(
+        "the feature \"loss_scale:static\", or the option \"scaler\", says that the "
+        "scale never changes");
   }
 }
 

@@ -51,8 +51,9 @@ std::unique_ptr<LossScaleRule> rule_of(const TestContext& context) {
   if (names("megatron")) {
     return std::make_unique<MegatronLossScale>(settings_of(context, MegatronLossScale::kDefaults));
   }
-  throw NotOffered("no feature \"loss_scale:deepspeed\" or \"loss_scale:megatron\", or the option "
-                   "\"scaler\" has another value");
+  throw NotOffered(
+      "no feature \"loss_scale:deepspeed\" or \"loss_scale:megatron\", or the option "
+      "\"scaler\" has another value");
 }
 
 /// O: non-finite, G: clean. Both have bursts longer than any hysteresis, stretches of a window, one
