@@ -45,6 +45,11 @@ class FloatFormat {
     }
     throw Error(CIUIC_UNIMPLEMENTED, "no table of the values of " + dtype_name(dtype));
   }
+  /// 1, 5, 6; IEEE 754: no dtype of the ABI, DeepSeek-V3's for stored attention outputs.
+  static const FloatFormat& e5m6() {
+    static const FloatFormat format(5, 6, true);
+    return format;
+  }
   static bool knows(ciuic_dtype dtype) {
     return same(dtype, kF16) || same(dtype, kBF16) || same(dtype, kE4M3) || same(dtype, kE5M2);
   }
