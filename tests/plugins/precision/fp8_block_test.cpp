@@ -12,10 +12,11 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include <ciuic/testing/float_format.hpp>
 #include <ciuic/testing/numbers.hpp>
 #include <ciuic/testing/reference_threads.hpp>
-#include <gtest/gtest.h>
 
 #include "tests/plugins/plugins.h"
 
@@ -28,9 +29,7 @@ struct Array {
   int64_t rows, columns;
   std::vector<float> x;
   float& operator()(int64_t r, int64_t c) { return x[static_cast<size_t>(r * columns + c)]; }
-  float operator()(int64_t r, int64_t c) const {
-    return x[static_cast<size_t>(r * columns + c)];
-  }
+  float operator()(int64_t r, int64_t c) const { return x[static_cast<size_t>(r * columns + c)]; }
   [[nodiscard]] Array transposed() const {
     Array t{columns, rows, std::vector<float>(x.size())};
     for (int64_t r = 0; r < rows; ++r) {
@@ -82,8 +81,7 @@ Cast cast(const Array& a, int64_t block_rows, int64_t block_columns, bool power_
       }
       for (int64_t r = r0; r < r1; ++r) {
         for (int64_t c = c0; c < c1; ++c) {
-          out.numbers(r, c) =
-              static_cast<float>(e4m3.decode(e4m3.encode(a(r, c) / scale, true)));
+          out.numbers(r, c) = static_cast<float>(e4m3.decode(e4m3.encode(a(r, c) / scale, true)));
           out.scales(r, c) = scale;
         }
       }
@@ -217,15 +215,15 @@ TEST_F(Fp8Block, ProductsHaveTheBitsOfThePlainEmulation) {
         return std::vector<float>(static_cast<size_t>(rows * columns), std::nanf(""));
       };
       const Cast w_cast = cast(w, kBlock, kBlock, rounds);
-      expect_same_bits(run(kDense, CIUIC_GEMM_FORWARD, x_t, w_t, {tokens, out}, none(tokens, out), 0),
-                       recipe(cast(x, 1, kBlock, rounds), turned(w_cast)).x, "forward");
+      expect_same_bits(
+          run(kDense, CIUIC_GEMM_FORWARD, x_t, w_t, {tokens, out}, none(tokens, out), 0),
+          recipe(cast(x, 1, kBlock, rounds), turned(w_cast)).x, "forward");
       expect_same_bits(
           run(kDense, CIUIC_GEMM_GRAD_INPUT, dy_t, w_t, {tokens, in}, none(tokens, in), 0),
           recipe(cast(dy, 1, kBlock, rounds), w_cast).x, "gradient of the input");
-      expect_same_bits(
-          run(kDense, CIUIC_GEMM_GRAD_WEIGHT, dy_t, x_t, {out, in}, none(out, in), 0),
-          recipe(turned(cast(dy, kBlock, 1, rounds)), cast(x, kBlock, 1, rounds)).x,
-          "gradient of the weight");
+      expect_same_bits(run(kDense, CIUIC_GEMM_GRAD_WEIGHT, dy_t, x_t, {out, in}, none(out, in), 0),
+                       recipe(turned(cast(dy, kBlock, 1, rounds)), cast(x, kBlock, 1, rounds)).x,
+                       "gradient of the weight");
     }
   }
 }
@@ -247,8 +245,7 @@ TEST_F(Fp8Block, ExpertsHaveTheBitsOfTheirOwnProducts) {
     const Array dy_g = dy.some_rows(begin, ends[g]);
     const Array y = recipe(cast(x_g, 1, kBlock, false), turned(cast(w, kBlock, kBlock, false)));
     expected_y.insert(expected_y.end(), y.x.begin(), y.x.end());
-    const Array dw =
-        recipe(turned(cast(dy_g, kBlock, 1, false)), cast(x_g, kBlock, 1, false));
+    const Array dw = recipe(turned(cast(dy_g, kBlock, 1, false)), cast(x_g, kBlock, 1, false));
     for (int64_t i = 0; i < kOut * kIn; ++i) {
       expected_dw.push_back((dw.x.empty() ? 0 : dw.x[static_cast<size_t>(i)]) + 0.5F);
     }
@@ -306,8 +303,8 @@ TEST_F(Fp8Block, StoredInputsCostWhatTheirFormatSays) {
   const Stored dy_t(kBF16, {128, 64}, dy.x);
   const auto error = [&](const char* scales, const char* option, const char* value) {
     start({{"scales", std::string(scales)}, {option, std::string(value)}});
-    const std::vector<float> got = run(kOutput, CIUIC_GEMM_GRAD_WEIGHT, dy_t, x_t, {64, 128},
-                                       std::vector<float>(64 * 128), 0);
+    const std::vector<float> got =
+        run(kOutput, CIUIC_GEMM_GRAD_WEIGHT, dy_t, x_t, {64, 128}, std::vector<float>(64 * 128), 0);
     double squares = 0;
     double total = 0;
     for (int64_t i = 0; i < 64; ++i) {
@@ -324,7 +321,8 @@ TEST_F(Fp8Block, StoredInputsCostWhatTheirFormatSays) {
   };
   const double once = error("exact", "stored_inputs", "bf16");
   const double twice = error("exact", "stored_inputs", "e4m3");
-  EXPECT_LT(once, 0.04);  // two operands of half a step, 2^-4, at most; uniform: 2^-4 / sqrt(3) each
+  EXPECT_LT(once,
+            0.04);  // two operands of half a step, 2^-4, at most; uniform: 2^-4 / sqrt(3) each
   EXPECT_GT(twice, 1.1 * once);
   EXPECT_LT(error("exact", "attention_output", "e5m6"), 1.02 * once);
   EXPECT_NEAR(error("power_of_two", "stored_inputs", "e4m3") /
@@ -333,9 +331,12 @@ TEST_F(Fp8Block, StoredInputsCostWhatTheirFormatSays) {
 }
 
 TEST_F(Fp8Block, LeavesWideWhatTheRecipeDoes) {
-  names_ = {"model.embed_tokens",           "lm_head",
-            "model.layers.3.mlp.gate",      "model.layers.0.self_attn.kv_a_layernorm",
-            "model.layers.61.eh_proj",      "model.layers.0.self_attn.kv_a_proj_with_mqa",
+  names_ = {"model.embed_tokens",
+            "lm_head",
+            "model.layers.3.mlp.gate",
+            "model.layers.0.self_attn.kv_a_layernorm",
+            "model.layers.61.eh_proj",
+            "model.layers.0.self_attn.kv_a_proj_with_mqa",
             "model.layers.3.mlp.experts.7.gate_proj"};
   start();
   for (uint32_t id = 0; id < names_.size(); ++id) {

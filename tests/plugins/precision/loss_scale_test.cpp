@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <ciuic/testing/memory_state.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <ciuic/testing/memory_state.hpp>
 
 #include "tests/plugins/plugins.h"
 
@@ -59,8 +60,7 @@ class Policy {
 TEST(Fp16, FollowsDeepSpeed) {
   Policy fp16("fp16", {{"window", int64_t{3}}});
   EXPECT_EQ(fp16.scale(), 65536);
-  EXPECT_THAT(fp16.scales("OOOGGGG"),
-              ElementsAre(65536, 32768, 16384, 16384, 16384, 16384, 32768));
+  EXPECT_THAT(fp16.scales("OOOGGGG"), ElementsAre(65536, 32768, 16384, 16384, 16384, 16384, 32768));
 }
 
 TEST(Fp16, GrowsAtTheThousandAndFirstCleanStep) {

@@ -2,16 +2,18 @@
 //
 // Casts of the precision plugins against the table of a format's values (float_format.hpp): every
 // code of every format, every bf16 and f16 number, and every tie with its two neighbours.
+#include "plugins/common/precision/number_format.h"
+
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include <ciuic/testing/float_format.hpp>
 #include <gtest/gtest.h>
 
-#include "plugins/common/precision/number_format.h"
+#include <ciuic/testing/float_format.hpp>
+
 #include "plugins/common/precision/tile_rounding.h"
 
 namespace ciuic::testing {
@@ -48,7 +50,8 @@ std::vector<float> inputs(const FloatFormat& target) {
   }
   const std::vector<double>& values = target.values();
   for (size_t i = 0; i < values.size(); ++i) {
-    const double step = i + 1 < values.size() ? values[i + 1] - values[i] : values[i] - values[i - 1];
+    const double step =
+        i + 1 < values.size() ? values[i + 1] - values[i] : values[i] - values[i - 1];
     const auto tie = static_cast<float>(values[i] + step / 2);
     for (const float x : {tie, std::nextafter(tie, 0.0F), std::nextafter(tie, 1e38F)}) {
       add_both_signs(out, x);
@@ -61,7 +64,9 @@ std::vector<float> inputs(const FloatFormat& target) {
   return out;
 }
 
-std::string text(const Case& c, float x) { return std::string(c.name) + " of " + std::to_string(x); }
+std::string text(const Case& c, float x) {
+  return std::string(c.name) + " of " + std::to_string(x);
+}
 
 TEST(NumberFormat, DecodesEveryCodeAndEncodesItBack) {
   for (const Case& c : cases()) {
