@@ -29,6 +29,8 @@ struct ParamSpec {
   ciuic_dtype value = kF32, grad = kF32, reduce = kF32, master = kF32;
   // Of a model-parallel piece; empty: the whole.
   std::vector<int64_t> global_shape = {}, offset = {};
+  int64_t granule = 1;
+  std::string sum_group = {};  // empty: none
 };
 
 /// The C form of a list of parameters, as one rank sees it.
@@ -61,7 +63,8 @@ class ShardPlan {
       for (const int64_t n : s.shape) {
         p.num_elements *= n;
       }
-      p.granule = 1;
+      p.granule = s.granule;
+      p.sum_group = s.sum_group.empty() ? 0 : rank.group(s.sum_group).id;
       p.weight_decay = 1;
       p.lr_scale = 1;
       params_.push_back(p);
@@ -122,17 +125,54 @@ class ShardingDriver {
   [[nodiscard]] ciuic_instance* self() const { return sharding_->self(); }
   [[nodiscard]] const PluginInstance& instance() const { return *sharding_; }
   [[nodiscard]] ShardPlan& plan() { return plan_; }
+  [[nodiscard]] Rank& rank() const { return rank_; }
   void check(ciuic_status* status) const { rank_.host.host().check(status); }
 
   // ---- the calls of a step ----
 
   void begin(uint32_t flags = 0) {
-    ciuic_step step{};
-    step.struct_size = sizeof(step);
-    step.flags = flags;
-    step.step = ++step_;
+    ciuic_step step = next_step(flags);
     step.micro_batches = 1;
     check(vt().begin_step(self(), &step));
+  }
+  /// A step of several micro-batches whose uses are announced; `uses` outlives it.
+  void begin(const std::vector<ciuic_use>& uses, uint32_t micro_batches, uint32_t flags = 0,
+             std::optional<uint32_t> first_slot = std::nullopt) {
+    ciuic_step step = next_step(flags);
+    step.micro_batches = micro_batches;
+    step.first_slot = first_slot.value_or(micro_batches * static_cast<uint32_t>(rank_.rank()));
+    step.num_slots = micro_batches * static_cast<uint32_t>(rank_.world());
+    step.uses = to_array(uses);
+    check(vt().begin_step(self(), &step));
+  }
+  /// Forward over all units and back, for each micro-batch.
+  [[nodiscard]] std::vector<ciuic_use> schedule(uint32_t micro_batches) const {
+    std::vector<ciuic_use> uses;
+    for (uint32_t m = 0; m < micro_batches; ++m) {
+      for (uint32_t unit = 0; unit < plan_.units(); ++unit) {
+        uses.push_back({sizeof(ciuic_use), 0, 0, unit, CIUIC_PASS_FORWARD, m});
+      }
+      const uint32_t last = m + 1 == micro_batches ? uint32_t{CIUIC_USE_LAST_GRAD} : 0U;
+      for (uint32_t unit = plan_.units(); unit-- > 0;) {
+        uses.push_back({sizeof(ciuic_use), last, 0, unit, CIUIC_PASS_BACKWARD, m});
+      }
+    }
+    for (uint32_t i = 0; i < uses.size(); ++i) {
+      uses[i].index = i;
+    }
+    return uses;
+  }
+  /// One use of a schedule: values are read, and in backward gradients written.
+  void walk(const ciuic_use& u, const GradientOf& gradient) {
+    for (const ciuic_binding& b : bind(u)) {
+      if (b.grad != nullptr && (u.flags & CIUIC_USE_IDLE) == 0) {
+        write(b, gradient);
+      }
+    }
+    if (u.pass == CIUIC_PASS_BACKWARD) {
+      ready(u);
+    }
+    drop(u);
   }
   static ciuic_use use(uint32_t unit, uint32_t pass, uint32_t flags = 0) {
     return {sizeof(ciuic_use), flags, 0, unit, pass, 0};
@@ -177,11 +217,11 @@ class ShardingDriver {
     }
   }
   void end_backward() { check(vt().end_backward(self(), nullptr)); }
-  ciuic_grad_stats stats(double grad_scale = 1) {
+  ciuic_grad_stats stats(double grad_scale = 1, uint32_t norm = CIUIC_NORM_L2) {
     ciuic_grad_request request{};
     request.struct_size = sizeof(request);
     request.grad_scale = grad_scale;
-    request.norm = CIUIC_NORM_L2;
+    request.norm = norm;
     ciuic_grad_stats out{};
     out.struct_size = sizeof(out);
     check(vt().grad_stats(self(), &request, nullptr, &out));
@@ -209,11 +249,38 @@ class ShardingDriver {
     return out;
   }
 
+  /// What every unit's layers read, one parameter after the other.
+  std::vector<double> all_values() {
+    std::vector<ciuic_use> uses;
+    for (uint32_t unit = 0; unit < plan_.units(); ++unit) {
+      uses.push_back({sizeof(ciuic_use), 0, unit, unit, CIUIC_PASS_FORWARD, 0});
+    }
+    begin(uses, 1, CIUIC_STEP_EVALUATE);
+    std::vector<double> out;
+    for (const ciuic_use& u : uses) {
+      for (const ciuic_binding& b : bind(u)) {
+        for (int64_t i = 0; i < num_elements(*b.value); ++i) {
+          out.push_back(load_element(b.value->t.dtype, element_at(*b.value, i)));
+        }
+      }
+      drop(u);
+    }
+    return out;
+  }
+
   void export_roles(uint32_t roles, MemoryState& state) {
     check(vt().export_roles(self(), roles, state.writer(rank_.host.host())));
   }
 
  private:
+  ciuic_step next_step(uint32_t flags) {
+    ciuic_step step{};
+    step.struct_size = sizeof(step);
+    step.flags = flags;
+    step.step = ++step_;
+    return step;
+  }
+
   Rank& rank_;
   ShardPlan plan_;
   PluginInstance optimizer_;

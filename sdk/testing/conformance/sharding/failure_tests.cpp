@@ -92,9 +92,16 @@ std::optional<Error> first_error(StepDriver& d, uint64_t updates) {
       (void)d.stats();
       d.step(rule_step(update));
     }
-    const ciuic_use u = make_use(0, CIUIC_PASS_FORWARD);
-    d.begin({u}, true, CIUIC_STEP_EVALUATE);
-    d.touch(u);
+    // A strategy may gather what a step changed under the next forward: each unit tells of its own.
+    Schedule uses;
+    for (uint32_t unit = 0; unit < num_units(d.model()); ++unit) {
+      uses.push_back(make_use(unit, CIUIC_PASS_FORWARD));
+      uses.back().index = unit;
+    }
+    d.begin(uses, true, CIUIC_STEP_EVALUATE);
+    for (const ciuic_use& u : uses) {
+      d.touch(u);
+    }
   } catch (const Error& e) {
     return e;
   }

@@ -6,13 +6,17 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -162,8 +166,33 @@ class Meeting {
         next_(static_cast<size_t>(world)),
         splits_(static_cast<size_t>(world)),
         labels_(static_cast<size_t>(world)) {}
+  ~Meeting() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      is_over_ = true;
+    }
+    came_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
 
   [[nodiscard]] int world() const noexcept { return world_; }
+
+  /// From now on collectives, also of groups split from this one, are computed by a thread of their
+  /// own, each so late: as a transport does, while the ranks go on.
+  void execute_late(std::chrono::milliseconds delay) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    delay_ = delay;
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { run_late(); });
+    }
+  }
+  /// Capability bits that the group's communicators deny.
+  void deny(uint64_t bits) { denied_ = bits; }
+  [[nodiscard]] uint64_t denied() const noexcept { return denied_; }
 
   /// Called before a collective is computed; what it throws fails the collective on all ranks.
   void before_execute(std::function<void(const Operation&)> hook) { hook_ = std::move(hook); }
@@ -198,6 +227,11 @@ class Meeting {
       if (++round.arrived == world_) {
         complete.emplace(std::move(round));
         rounds_.erase(sequence);
+      }
+      if (complete && thread_.joinable()) {
+        late_.push_back(std::move(*complete));
+        complete.reset();
+        came_.notify_all();
       }
     }
     if (complete) {
@@ -244,6 +278,10 @@ class Meeting {
     std::shared_ptr<Meeting>& made = children_[{nth, ranks}];
     if (made == nullptr) {
       made = std::make_shared<Meeting>(static_cast<int>(ranks.size()));
+      made->deny(denied_);
+      if (thread_.joinable()) {
+        made->execute_late(delay_);
+      }
     }
     return made;
   }
@@ -308,6 +346,23 @@ class Meeting {
       }
     }
     return done.work();
+  }
+
+  void run_late() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      came_.wait(lock, [this] { return is_over_ || !late_.empty(); });
+      if (late_.empty()) {
+        return;
+      }
+      Round round = std::move(late_.front());
+      late_.pop_front();
+      const std::chrono::milliseconds delay = delay_;
+      lock.unlock();
+      std::this_thread::sleep_for(delay);
+      execute(round);
+      lock.lock();
+    }
   }
 
   void execute(Round& round) {
@@ -438,6 +493,13 @@ class Meeting {
   std::vector<int> splits_;
   std::vector<std::vector<std::string>> labels_;
   std::map<std::pair<int, std::vector<int32_t>>, std::shared_ptr<Meeting>> children_;
+  uint64_t denied_ = 0;
+  // Collectives that are computed late:
+  std::thread thread_;
+  std::chrono::milliseconds delay_{0};
+  std::condition_variable came_;
+  std::deque<Round> late_;
+  bool is_over_ = false;
 };
 
 /// One rank's end of a meeting.
@@ -457,12 +519,17 @@ class ReferenceCommunicator final : public Communicator {
         !is_possible || device.type != CIUIC_DEVICE_CPU) {
       return 0;
     }
-    return CIUIC_COMM_SUPPORTED | CIUIC_COMM_ASYNC | CIUIC_COMM_DETERMINISTIC | CIUIC_COMM_UNEVEN |
-           CIUIC_COMM_FACTOR | CIUIC_COMM_WIDE;
+    constexpr uint64_t kBits = CIUIC_COMM_SUPPORTED | CIUIC_COMM_ASYNC | CIUIC_COMM_DETERMINISTIC |
+                               CIUIC_COMM_UNEVEN | CIUIC_COMM_FACTOR | CIUIC_COMM_WIDE;
+    return kBits & ~meeting_->denied();
   }
   [[nodiscard]] Work submit(ArrayView<ciuic_collective> collectives, const ciuic_stream*) override {
     std::vector<Operation> operations;
     for (const ciuic_collective& c : collectives) {
+      const bool is_uneven = c.in_counts != nullptr || c.out_counts != nullptr;
+      if (is_uneven && (meeting_->denied() & CIUIC_COMM_UNEVEN) != 0) {
+        throw Error(CIUIC_UNIMPLEMENTED, "counts, where capabilities deny UNEVEN");
+      }
       operations.emplace_back(c, meeting_->world());
     }
     return meeting_->arrive(rank_, host(), std::move(operations));
