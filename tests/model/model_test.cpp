@@ -322,31 +322,58 @@ TEST(Model, FloatStaysCloseToDouble) {
   }
 }
 
-// bf16 has 8 bits; a loss of some hundred tokens averages its errors, a gradient much less. Near
-// ties may route a token elsewhere, so gradients are compared as a whole.
-TEST(Model, Bfloat16StaysCloseToFloat) {
+struct Narrow {
+  at::ScalarType dtype;
+  double loss, gradient;  // how far they may be from f32's, relative
+};
+
+// bf16 has 8 bits and f16 11; a loss of some hundred tokens averages its errors, a gradient much
+// less. Near ties may route a token elsewhere, so gradients are compared as a whole. The loss is
+// scaled as fp16 needs it.
+TEST(Model, NarrowDtypesStayCloseToFloat) {
+  constexpr double kScale = 1024;
   const ModelConfig config = small_config();
   const at::Tensor tokens = some_tokens(2, 100, config.vocab_size);
   const at::Tensor targets = some_tokens(2, 100, config.vocab_size, 2);
   Model wide(config, at::kFloat, at::kCPU);
   TestParameters wide_parameters(config, at::kFloat, 0.2);
-  const double wide_loss = run_step(wide, wide_parameters, tokens, targets, 1, true);
-  Model model(config, at::kBFloat16, at::kCPU);
-  TestParameters parameters(config, at::kBFloat16, 0.2);
-  EXPECT_NEAR(run_step(model, parameters, tokens, targets, 1, true), wide_loss, 5e-3 * wide_loss);
-  double difference = 0;
-  double size = 0;
-  for (const ParameterSpec& spec : parameters.specs()) {
-    const at::Tensor& expected = wide_parameters.gradient(spec.name);
-    EXPECT_EQ(parameters.gradient(spec.name).scalar_type(), at::kFloat);
-    difference += parameters.gradient(spec.name).sub(expected).square().sum().item<double>();
-    size += expected.square().sum().item<double>();
+  const double wide_loss = run_step(wide, wide_parameters, tokens, targets, kScale / 200, true);
+  for (const Narrow& narrow : {Narrow{at::kBFloat16, 5e-3, 0.1}, {at::kHalf, 6e-4, 0.02}}) {
+    Model model(config, narrow.dtype, at::kCPU);
+    TestParameters parameters(config, narrow.dtype, 0.2);
+    EXPECT_NEAR(run_step(model, parameters, tokens, targets, kScale / 200, true), wide_loss,
+                narrow.loss * wide_loss);
+    double difference = 0;
+    double size = 0;
+    for (const ParameterSpec& spec : parameters.specs()) {
+      const at::Tensor& expected = wide_parameters.gradient(spec.name);
+      EXPECT_EQ(parameters.gradient(spec.name).scalar_type(), at::kFloat);
+      difference += parameters.gradient(spec.name).sub(expected).square().sum().item<double>();
+      size += expected.square().sum().item<double>();
+    }
+    EXPECT_LT(std::sqrt(difference / size), narrow.gradient) << narrow.dtype;
   }
-  EXPECT_LT(std::sqrt(difference / size), 0.1);
+}
+
+// DeepSpeed PR#7839: a scale that is applied is removed again. A power of two moves exponents alone,
+// so that not a bit is left of it.
+TEST(Model, ScalingTheLossLeavesNoTrace) {
+  constexpr double kScale = 65536;
+  const ModelConfig config = small_config();
+  const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
+  Model model(config, at::kFloat, at::kCPU);
+  TestParameters plain(config, at::kFloat);
+  TestParameters scaled(config, at::kFloat);
+  EXPECT_EQ(run_step(model, plain, tokens, tokens, 1.0 / 80, true),
+            run_step(model, scaled, tokens, tokens, kScale / 80, true));
+  for (const ParameterSpec& spec : plain.specs()) {
+    EXPECT_TRUE(same_bits(scaled.gradient(spec.name).div(kScale), plain.gradient(spec.name)))
+        << spec.name;
+  }
 }
 
 TEST(Model, SameInputsGiveTheSameBits) {
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const ModelConfig config = small_config();
     const at::Tensor tokens = some_tokens(2, 40, config.vocab_size);
     TestParameters first(config, dtype);

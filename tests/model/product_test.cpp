@@ -80,7 +80,7 @@ TEST(Product, OfNothingIsZero) {
 }
 
 TEST(Gradient, IsWrittenOrAdded) {
-  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     const at::Tensor dy = normal("dy", {20, 6}, 1.0, dtype);
     const at::Tensor x = normal("x", {20, 5}, 1.0, dtype);
     const at::Tensor expected = dy.to(at::kDouble).t().matmul(x.to(at::kDouble));

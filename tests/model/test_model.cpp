@@ -86,7 +86,7 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
       value.copy_(normal(spec.name, spec.shape, spec.init == Init::Normal ? deviation : 0.1)
                       .add(is_norm ? 1.0 : 0.0));
       const bool stays_wide =
-          dtype == at::kBFloat16 && (is_norm || spec.name.ends_with("mlp.gate.weight"));
+          (dtype == at::kBFloat16 || dtype == at::kHalf) && (is_norm || spec.name.ends_with("mlp.gate.weight"));
       values_[spec.name] = stays_wide ? value.to(at::kFloat) : value;
       gradients_[spec.name] =
           flat_gradients.narrow(0, offset, spec.num_elements()).view(spec.shape);
@@ -97,6 +97,11 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
 
 const std::string& TestParameters::root(const ParameterSpec& spec) const {
   return spec.is_tied() ? specs_[static_cast<size_t>(spec.tied_to)].name : spec.name;
+}
+
+const ModuleHook* TestParameters::hook_of(const ParameterSpec& spec) const {
+  const auto found = hooks_.find(spec.name);
+  return found == hooks_.end() ? nullptr : found->second;
 }
 
 // The first use of a gradient in a step writes it: of a tied one that is the head's.
@@ -111,7 +116,7 @@ std::vector<Bound> TestParameters::bind(int64_t unit, bool overwrite) {
     if (overwrite && !is_written) {
       gradients_[name].fill_(std::numeric_limits<double>::quiet_NaN());
     }
-    bound.push_back({values_[name], gradients_[name], overwrite && !is_written});
+    bound.push_back({values_[name], gradients_[name], overwrite && !is_written, hook_of(spec)});
   }
   return bound;
 }
@@ -120,7 +125,7 @@ std::vector<Bound> TestParameters::bind_values(int64_t unit) const {
   std::vector<Bound> bound;
   for (const ParameterSpec& spec : specs_) {
     if (spec.unit == unit) {
-      bound.push_back({values_.at(root(spec)), {}, false});
+      bound.push_back({values_.at(root(spec)), {}, false, hook_of(spec)});
     }
   }
   return bound;

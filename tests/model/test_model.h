@@ -36,7 +36,7 @@ at::Tensor some_tokens(int64_t batch, int64_t tokens, int64_t vocab_size, uint64
 /// in a flat bucket.
 class TestParameters {
  public:
-  /// Norm weights vary around 1; router and norm weights are f32 when `dtype` is bf16.
+  /// Norm weights vary around 1; router and norm weights are f32 when `dtype` is bf16 or f16.
   TestParameters(const ModelConfig& config, at::ScalarType dtype, double deviation = 0.3);
 
   /// A unit's bindings. `overwrite`: gradients are filled with NaN first.
@@ -49,12 +49,21 @@ class TestParameters {
   const at::Tensor& gradient(const std::string& name) const { return gradients_.at(name); }
   const std::map<std::string, at::Tensor>& values() const { return values_; }
   void zero_gradients();
+  /// Bindings of these parameters carry these hooks from here on.
+  void set_hooks(std::map<std::string, const ModuleHook*> hooks) { hooks_ = std::move(hooks); }
+  /// Puts a value elsewhere in memory.
+  void move_value(const std::string& name, const at::Tensor& place) {
+    values_.at(name) = place.copy_(values_.at(name));
+  }
 
  private:
   [[nodiscard]] const std::string& root(const ParameterSpec& spec) const;
 
+  const ModuleHook* hook_of(const ParameterSpec& spec) const;
+
   std::vector<ParameterSpec> specs_;
   std::map<std::string, at::Tensor> values_, gradients_;
+  std::map<std::string, const ModuleHook*> hooks_;
 };
 
 /// One micro-batch as the trainer runs it: returns the loss sum and leaves gradients in
