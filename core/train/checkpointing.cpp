@@ -103,6 +103,17 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
   for (const BufferSpec& buffer : buffer_specs(session_.plan().model)) {
     add("value/" + buffer.name, kF32, buffer.shape);
   }
+  for (const auto& [instance, prefix] : stateful(session_)) {
+    save_state(
+        *instance,
+        [&, p = prefix](std::string_view key, const ciuic_place& place, const ciuic_tensor& t) {
+          add(p + std::string(key), t.t.dtype,
+              {place.global_shape, place.global_shape + place.ndim});
+        },
+        [&, p = prefix](std::string_view key, std::string_view bytes) {
+          all.push_back({p + std::string(key), true, {}, {}, bytes.size()});
+        });
+  }
   all.push_back({"config.json", true, {}, {}, config_json.size()});
   all.push_back({"train.json", true, {}, {}, train_json.size()});
   return all;
