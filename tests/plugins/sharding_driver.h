@@ -290,6 +290,16 @@ class ShardingDriver {
   uint64_t updates_ = 0;
 };
 
+/// All elements under a key.
+inline std::vector<double> elements_of(const MemoryState& state, const std::string& key) {
+  std::vector<double> out;
+  const MemoryState::Entry& entry = state.entry(key);
+  for (size_t i = 0; i < entry.written.size(); ++i) {
+    out.push_back(entry.at(static_cast<int64_t>(i)));
+  }
+  return out;
+}
+
 /// First values for every parameter: small numbers that differ everywhere.
 inline void initialise(MemoryState& state, const std::vector<ParamSpec>& specs) {
   for (const ParamSpec& s : specs) {

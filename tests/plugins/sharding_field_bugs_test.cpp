@@ -15,7 +15,6 @@
 namespace ciuic::testing {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr uint32_t kGradBit = 1U << CIUIC_ROLE_GRAD;
@@ -25,14 +24,6 @@ class ShardingFieldBug : public ::testing::TestWithParam<const char*> {
   LoadedPlugin sharding = load_plugin(GetParam());
   LoadedPlugin adamw = load_plugin("adamw");
 
-  static std::vector<double> values(const MemoryState& state, const std::string& key) {
-    std::vector<double> out;
-    const MemoryState::Entry& entry = state.entry(key);
-    for (size_t i = 0; i < entry.written.size(); ++i) {
-      out.push_back(entry.at(static_cast<int64_t>(i)));
-    }
-    return out;
-  }
   static std::vector<ParamSpec> matrices() {
     return {{"embed", {5, 3}, 0}, {"a", {7}, 1}, {"b", {3, 5}, 1}, {"head", {5, 3}, 2}};
   }
@@ -90,7 +81,7 @@ TEST_P(ShardingFieldBug, B018_UnevenPartsAreSums) {
         d.export_roles(kGradBit, state);
       });
       EXPECT_THAT(state.uneven(), IsEmpty());
-      EXPECT_THAT(values(state, "grad/w"), ::testing::Each(world == 2 ? 6 : 12));
+      EXPECT_THAT(elements_of(state, "grad/w"), ::testing::Each(world == 2 ? 6 : 12));
     }
   }
 }
@@ -220,8 +211,8 @@ TEST_P(ShardingFieldBug, B023_UnusedParametersHoldNobodyUp) {
       }
       d.instance().save(end);
     });
-    EXPECT_EQ(values(end, "value/never"), values(start, "value/never")) << "bit by bit";
-    EXPECT_NE(values(end, "value/odd"), values(start, "value/odd"));
+    EXPECT_EQ(elements_of(end, "value/never"), elements_of(start, "value/never")) << "bit by bit";
+    EXPECT_NE(elements_of(end, "value/odd"), elements_of(start, "value/odd"));
   }
 }
 
@@ -386,9 +377,9 @@ TEST_P(ShardingFieldBug, ExpertsWithoutTokensTakePart) {
     d.export_roles(kGradBit, grads);
     d.step(0.1);
   });
-  EXPECT_THAT(values(grads, "grad/experts.0"), ::testing::Each(2));
-  EXPECT_THAT(values(grads, "grad/experts.1"), ::testing::Each(0));
-  EXPECT_THAT(values(grads, "grad/router"), ::testing::Each(4));
+  EXPECT_THAT(elements_of(grads, "grad/experts.0"), ::testing::Each(2));
+  EXPECT_THAT(elements_of(grads, "grad/experts.1"), ::testing::Each(0));
+  EXPECT_THAT(elements_of(grads, "grad/router"), ::testing::Each(4));
 }
 
 /// A tied embedding over pipeline stages: its gradient is also summed over a second group.

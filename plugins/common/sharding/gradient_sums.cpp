@@ -44,7 +44,11 @@ void Gradients::start_sum(size_t index, const ciuic_stream* stream) {
   const bool is_cast = !same(kind.grad, kind.reduce);
   Flight flight;
   flight.block = index;
+  flight.is_last = f.is_complete;
   flight.wire = is_cast ? f.wire : f.whole;
+  if (has_second(index) && !f.is_cut) {
+    make_second_room(stream);
+  }
   if (f.is_cut) {
     const int64_t bytes = kind.elements * dtype_bytes(kind.reduce);
     make_room(bytes, stream);
@@ -82,6 +86,7 @@ void Gradients::start_exchange(size_t index, const ciuic_stream* stream) {
   const ciuic_dtype type = block.bucket.grad;
   Flight& flight = flights_.emplace_back();
   flight.block = index;
+  flight.is_last = true;
   flight.received = Buffer(host_, device_, static_cast<size_t>(elements * dtype_bytes(type)));
   flight.wire = flat_tensor(flight.received, type, elements, device_);
   flight.pending = transport_.exchange(group, f.whole, to, flight.wire, f.label, stream);
@@ -103,6 +108,13 @@ void Gradients::make_room(int64_t bytes, const ciuic_stream* stream) {
   }
 }
 
+/// Two sums back there is one whose second sum may start: it is there by now, if anything is.
+void Gradients::make_second_room(const ciuic_stream* stream) {
+  while (flights_.size() >= 2) {
+    land(stream);
+  }
+}
+
 /// Waits for the oldest sum and puts it where it belongs.
 void Gradients::land(const ciuic_stream* stream) {
   Flight& flight = flights_.front();
@@ -118,7 +130,12 @@ void Gradients::land(const ciuic_stream* stream) {
   } else if (!same(block.bucket.grad, block.bucket.reduce)) {
     ops_.copy(slice(flight.wire, block.own_range()), f.own, stream);
   }
+  const size_t index = flight.block;
+  const bool is_last = flight.is_last;
   flights_.pop_front();
+  if (is_last && has_second(index)) {
+    follow(index, stream);
+  }
 }
 
 void Gradients::land_all(const ciuic_stream* stream) {
@@ -152,7 +169,7 @@ void Gradients::add_to_own(size_t index, const Tensor& sum, const ciuic_stream* 
   }
 }
 
-// ---- what follows at the end of backward ----
+// ---- what follows the first sum ----
 
 /// Replicas of a part add theirs; the parts of a tree sum that all need whole are gathered.
 bool Gradients::has_second(size_t index) const {
@@ -160,6 +177,13 @@ bool Gradients::has_second(size_t index) const {
   const bool is_cut = block.parts > 1;
   return block.bucket.elements > 0 &&
          (slots_.is_tree ? !is_cut && block.group->size > 1 : is_cut && block.replicas > 1);
+}
+
+/// Starts the second sum, once a step; all ranks come here in the same order.
+void Gradients::follow(size_t index, const ciuic_stream* stream) {
+  if (!std::exchange(filled_[index].has_followed, true)) {
+    start_second(index, stream);
+  }
 }
 
 void Gradients::start_second(size_t index, const ciuic_stream* stream) {

@@ -22,6 +22,7 @@ void Gradients::begin_step(const Slots& slots) {
     filled_[b].second.wait(host_);
     restart(b);
     filled_[b].has_sum = filled_[b].is_started = false;
+    filled_[b].is_complete = filled_[b].has_followed = false;
     filled_[b].stack.restart();
   }
   slots_ = slots;
@@ -60,7 +61,7 @@ Gradients::Target Gradients::bind(uint64_t param, const ciuic_use& use,
   if (p.num_elements == 0) {
     return {true, nullptr, false};
   }
-  if (is_flushed_ || (f.is_started && !sums_each_time(f))) {
+  if (is_flushed_ || f.is_complete) {
     throw Error(CIUIC_PRECONDITION, settings_.who + ": the gradient of " + name_of(p) +
                                         " is wanted after its sum was started");
   }
@@ -112,6 +113,7 @@ void Gradients::report(size_t block, const ciuic_use& use, const ciuic_stream* s
   f.units_missing -= f.is_reported[place] ? 0 : 1;
   f.is_reported[place] = true;
   if (sums_each_time(f) && f.units_missing == 0) {
+    f.is_complete = (use.flags & CIUIC_USE_LAST_GRAD) != 0;
     start(block, stream);
   }
 }
@@ -123,6 +125,7 @@ void Gradients::submit_in_order(const ciuic_stream* stream) {
       if (filled_[submitted_].units_missing > 0) {
         return;
       }
+      filled_[submitted_].is_complete = true;
       start(submitted_, stream);
     }
   }
@@ -146,11 +149,10 @@ void Gradients::flush(const ciuic_stream* stream) {
   }
   submit_in_order(stream);
   is_flushed_ = true;
-  const auto follows = [&](size_t b) { return is_trained(b) && has_second(b); };
   for (size_t b = 0; b < filled_.size(); ++b) {
-    if (follows(b)) {
+    if (is_trained(b) && has_second(b)) {
       land_all(stream);
-      start_second(b, stream);
+      follow(b, stream);
     }
   }
 }

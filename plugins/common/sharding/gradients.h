@@ -12,7 +12,8 @@
 // sum; only this rank's part stays, and there micro-batches add up, in the gradient's type. Buckets
 // are submitted as they become complete, so all ranks must walk the same schedule.
 //
-// Sums over replicas (hybrid sharding) and over a sum_group follow at the end of backward.
+// The sum over replicas (hybrid sharding) follows when the last sum of a part is there; that over a
+// sum_group follows at the end.
 #pragma once
 
 #include <cstdint>
@@ -81,13 +82,15 @@ class Gradients {
     Buffer second_memory;
     Tensor second_wire;
     // In this step:
-    bool has_sum = false;     // own holds the sum of earlier micro-batches
-    bool is_started = false;  // at least once
+    bool has_sum = false;       // own holds the sum of earlier micro-batches
+    bool is_started = false;    // at least once
+    bool is_complete = false;   // the step's last sum was started: no more gradients may come
+    bool has_followed = false;  // the second sum was started
     size_t units_missing = 0;
     std::vector<bool> is_reported;  // by place of the unit in the bucket
   };
-  struct
-      Param {  // by root; in this step, or in this micro-batch where a bucket is summed each time
+  /// By root; in this step, or in this micro-batch where a bucket is summed each time.
+  struct Param {
     bool is_written = false;
     bool is_pending = false;  // a use was told to overwrite and has not reported yet
   };
@@ -98,6 +101,7 @@ class Gradients {
     Buffer received;  // of an exchange
     Tensor wire;
     Pending pending;
+    bool is_last = false;  // of its block in this step
   };
 
   // gradients.cpp: a step
@@ -125,10 +129,12 @@ class Gradients {
   void start_sum(size_t block, const ciuic_stream* stream);
   void look_for_non_finite(size_t block, const ciuic_stream* stream);
   void make_room(int64_t bytes, const ciuic_stream* stream);
+  void make_second_room(const ciuic_stream* stream);
   void land(const ciuic_stream* stream);
   void land_all(const ciuic_stream* stream);
   void take_exchanged(const Flight& flight, const ciuic_stream* stream);
   void add_to_own(size_t block, const Tensor& sum, const ciuic_stream* stream);
+  void follow(size_t block, const ciuic_stream* stream);
   void start_second(size_t block, const ciuic_stream* stream);
   void finish_second(size_t block, const ciuic_stream* stream);
   void start_reduce(size_t block, const ciuic_group& group, const ciuic_stream* stream);

@@ -141,7 +141,8 @@ Ahead StagedSharding::ahead_of(uint32_t unit) const {
 
 void StagedSharding::begin_step(const ciuic_step& step) {
   Slots slots;
-  slots.is_tree = (step.flags & CIUIC_STEP_ANY_WORLD) != 0;
+  slots.is_tree = (step.flags & CIUIC_STEP_ANY_WORLD) != 0 &&
+                  (step.flags & CIUIC_STEP_EVALUATE) == 0;  // that has no gradients to add
   slots.micro_batches = std::max(step.micro_batches, 1U);
   slots.first = step.first_slot;
   slots.total = step.num_slots;
