@@ -40,7 +40,7 @@ std::vector<int64_t> tensor_sizes() {
 class Shard {
  public:
   Shard(const char* moments, bool has_copy)
-      : optimizer_(plugin_.create(host_, {{"moments", std::string(moments)}})) {
+      : optimizer_(plugin_.create(test_host_, {{"moments", std::string(moments)}})) {
     for (const int64_t count : tensor_sizes()) {
       add_parameter(count, has_copy);
     }

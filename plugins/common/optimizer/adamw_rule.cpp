@@ -10,39 +10,36 @@
 #include <hwy/highway.h>
 // clang-format on
 
-#include "optimizer/vector_loop-inl.h"
+#include "optimizer/columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ciuic::plugins::optimizer::HWY_NAMESPACE {
 
 struct AdamWElements {
   const AdamWScalars& s;
-  const float* HWY_RESTRICT grad;
-  float* HWY_RESTRICT value;
-  float* HWY_RESTRICT mean;
-  float* HWY_RESTRICT square;
+  const Block& b;
 
   template <class D>
   HWY_INLINE void operator()(D d, int64_t i) const {
-    const auto g = hn::Mul(hn::LoadU(d, grad + i), hn::Set(d, s.grad_scale));
-    const auto m0 = hn::LoadU(d, mean + i);
+    const auto g = hn::Mul(load(d, b.grad, i), hn::Set(d, s.grad_scale));
+    const auto m0 = load(d, b.state[0], i);
     const auto start = s.from_moment ? m0 : g;
     const auto m = hn::Add(start, hn::Mul(hn::Set(d, s.toward), hn::Sub(g, m0)));
-    const auto v = hn::Add(hn::Mul(hn::LoadU(d, square + i), hn::Set(d, s.beta2)),
+    const auto v = hn::Add(hn::Mul(load(d, b.state[1], i), hn::Set(d, s.beta2)),
                            hn::Mul(hn::Mul(hn::Set(d, s.one_minus_beta2), g), g));
     const auto root = hn::Div(hn::Sqrt(v), hn::Set(d, s.correction2));
     const auto step =
         hn::Div(hn::Mul(hn::Set(d, s.step_size), m), hn::Add(root, hn::Set(d, s.epsilon)));
-    const auto p = hn::Add(hn::Mul(hn::LoadU(d, value + i), hn::Set(d, s.decay)), step);
-    hn::StoreU(m, d, mean + i);
-    hn::StoreU(v, d, square + i);
-    hn::StoreU(p, d, value + i);
+    store_states(d, m, v, b, i);
+    store_value(d, hn::Add(hn::Mul(load(d, b.master, i), hn::Set(d, s.decay)), step), b, i);
   }
 };
 
-void adamw_block(const AdamWScalars& scalars, const Block& b) {
-  const AdamWScalars s = scalars;  // a copy that no store can change
-  vector_loop(b.count, AdamWElements{s, b.grad, b.value, b.state[0], b.state[1]});
+// Copies, which no store can change, stay in registers.
+void adamw_block(const AdamWScalars& scalars, const Block& block) {
+  const AdamWScalars s = scalars;
+  const Block b = block;
+  vector_loop(b.count, AdamWElements{s, b});
 }
 
 }  // namespace ciuic::plugins::optimizer::HWY_NAMESPACE

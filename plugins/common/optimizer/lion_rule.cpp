@@ -8,7 +8,7 @@
 #include <hwy/highway.h>
 // clang-format on
 
-#include "optimizer/vector_loop-inl.h"
+#include "optimizer/columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ciuic::plugins::optimizer::HWY_NAMESPACE {
@@ -24,26 +24,26 @@ HWY_INLINE V sign_of(D d, V x) {
 
 struct LionElements {
   const LionScalars& s;
-  const float* HWY_RESTRICT grad;
-  float* HWY_RESTRICT value;
-  float* HWY_RESTRICT mean;
+  const Block& b;
 
   template <class D>
   HWY_INLINE void operator()(D d, int64_t i) const {
-    const auto g = hn::Mul(hn::LoadU(d, grad + i), hn::Set(d, s.grad_scale));
-    const auto m = hn::LoadU(d, mean + i);
+    const auto g = hn::Mul(load(d, b.grad, i), hn::Set(d, s.grad_scale));
+    const auto m = load(d, b.state[0], i);
     const auto direction =
         hn::Add(hn::Mul(m, hn::Set(d, s.beta1)), hn::Mul(g, hn::Set(d, s.one_minus_beta1)));
-    const auto p = hn::Mul(hn::LoadU(d, value + i), hn::Set(d, s.decay));
-    hn::StoreU(hn::Add(p, hn::Mul(sign_of(d, direction), hn::Set(d, s.step))), d, value + i);
-    hn::StoreU(hn::Add(hn::Mul(m, hn::Set(d, s.beta2)), hn::Mul(g, hn::Set(d, s.one_minus_beta2))),
-               d, mean + i);
+    const auto p = hn::Mul(load(d, b.master, i), hn::Set(d, s.decay));
+    const auto next =
+        hn::Add(hn::Mul(m, hn::Set(d, s.beta2)), hn::Mul(g, hn::Set(d, s.one_minus_beta2)));
+    store(d, next, b.state[0], i);
+    store_value(d, hn::Add(p, hn::Mul(sign_of(d, direction), hn::Set(d, s.step))), b, i);
   }
 };
 
-void lion_block(const LionScalars& scalars, const Block& b) {
+void lion_block(const LionScalars& scalars, const Block& block) {
   const LionScalars s = scalars;
-  vector_loop(b.count, LionElements{s, b.grad, b.value, b.state[0]});
+  const Block b = block;
+  vector_loop(b.count, LionElements{s, b});
 }
 
 }  // namespace ciuic::plugins::optimizer::HWY_NAMESPACE

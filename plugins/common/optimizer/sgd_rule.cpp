@@ -8,37 +8,36 @@
 #include <hwy/highway.h>
 // clang-format on
 
-#include "optimizer/vector_loop-inl.h"
+#include "optimizer/columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ciuic::plugins::optimizer::HWY_NAMESPACE {
 
 struct SgdElements {
   const SgdScalars& s;
-  const float* HWY_RESTRICT grad;
-  float* HWY_RESTRICT value;
-  float* HWY_RESTRICT buffer;
+  const Block& b;
 
   template <class D>
   HWY_INLINE void operator()(D d, int64_t i) const {
-    const auto p = hn::LoadU(d, value + i);
-    const auto g = hn::Add(hn::Mul(hn::LoadU(d, grad + i), hn::Set(d, s.grad_scale)),
+    const auto p = load(d, b.master, i);
+    const auto g = hn::Add(hn::Mul(load(d, b.grad, i), hn::Set(d, s.grad_scale)),
                            hn::Mul(p, hn::Set(d, s.decay)));
     auto direction = g;
     if (s.momentum != 0) {
       const auto momentum = hn::Set(d, s.momentum);
-      const auto b =
-          hn::Add(hn::Mul(hn::LoadU(d, buffer + i), momentum), hn::Mul(g, hn::Set(d, s.rest)));
-      hn::StoreU(b, d, buffer + i);
-      direction = s.nesterov ? hn::Add(g, hn::Mul(b, momentum)) : b;
+      const auto buffer = hn::Add(hn::Mul(load(d, b.state[0], i), momentum),
+                                  hn::Mul(g, hn::Set(d, s.rest)));
+      store(d, buffer, b.state[0], i);
+      direction = s.nesterov ? hn::Add(g, hn::Mul(buffer, momentum)) : buffer;
     }
-    hn::StoreU(hn::Add(p, hn::Mul(direction, hn::Set(d, s.step))), d, value + i);
+    store_value(d, hn::Add(p, hn::Mul(direction, hn::Set(d, s.step))), b, i);
   }
 };
 
-void sgd_block(const SgdScalars& scalars, const Block& b) {
+void sgd_block(const SgdScalars& scalars, const Block& block) {
   const SgdScalars s = scalars;
-  vector_loop(b.count, SgdElements{s, b.grad, b.value, b.state[0]});
+  const Block b = block;
+  vector_loop(b.count, SgdElements{s, b});
 }
 
 }  // namespace ciuic::plugins::optimizer::HWY_NAMESPACE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "optimizer/update_operands.h"
 
-#include <algorithm>
+#include "optimizer/rounding_key.h"
 
 namespace ciuic::plugins::optimizer {
 namespace {
@@ -38,7 +38,9 @@ char* memory_of(const std::string& who, const ciuic_tensor& t, int64_t count) {
 
 UpdateOperands::UpdateOperands(const std::string& plugin, const ciuic_update& u,
                                const StateFormat& state)
-    : count_(u.num_elements), state_format_(state), begin_(static_cast<uint64_t>(u.begin)) {
+    : count_(u.num_elements),
+      begin_(static_cast<uint64_t>(u.begin)),
+      key_(rounding_key(u.seed, u.update, to_view(u.param->name))) {
   const std::string who = "optimizer " + plugin + ": " + std::string(to_view(u.param->name));
   if (u.update == 0) {
     throw Error(CIUIC_INVALID, who + ": updates count from 1, got 0");
@@ -51,67 +53,40 @@ UpdateOperands::UpdateOperands(const std::string& plugin, const ciuic_update& u,
     const NumberFormat format = format_of(who, t);
     return Column{memory_of(who, t, count_), format};
   };
-  grad_ = column(*u.grad);
+  all_.grad = column(*u.grad);
   const ciuic_tensor& master = u.master != nullptr ? *u.master : *u.value;
-  master_ = column(master);
+  all_.master = column(master);
   if (u.master != nullptr) {
-    copy_ = column(*u.value);
-    if (master_.format != NumberFormat::F32) {
+    all_.copy = column(*u.value);
+    if (all_.master.format != NumberFormat::F32) {
       refuse_type(who, master, "a master of f32");
     }
-    if (copy_.format == NumberFormat::F32) {
+    if (all_.copy.format == NumberFormat::F32) {
       refuse_type(who, *u.value, "a value of bf16 or f16 beside a master");
     }
   }
+  all_.by_chance = state.by_chance;
   for (size_t s = 0; s < state.count; ++s) {
-    state_[s] = column(*u.state[s]);
-    if (state_[s].format != state.format) {
+    all_.state[s] = column(*u.state[s]);
+    if (all_.state[s].format != state.format) {
       refuse_type(who, *u.state[s],
                   state.format == NumberFormat::F32 ? "state of f32" : "state of bf16");
     }
-    rounding_[s] = hash_of({u.seed, u.update, to_view(u.param->name), s});
   }
 }
 
-float* UpdateOperands::fp32(const Column& column, int64_t begin, int64_t count,
-                            std::array<float, kBlockElements>& buffer) {
-  if (column.format == NumberFormat::F32) {
-    return reinterpret_cast<float*>(column.at(begin));
-  }
-  widen(column.format, column.at(begin), count, buffer.data());
-  return buffer.data();
-}
-
-Block UpdateOperands::load(int64_t number, Buffers& buffers) const {
-  const int64_t begin = number * kBlockElements;
-  Block block{};
+Block UpdateOperands::from(int64_t begin, int64_t end) const {
+  const uint64_t index = begin_ + static_cast<uint64_t>(begin);
+  Block block = all_;
   block.begin = begin;
-  block.count = std::min(kBlockElements, count_ - begin);
-  block.grad = fp32(grad_, begin, block.count, buffers.grad);
-  block.value = fp32(master_, begin, block.count, buffers.value);
-  for (size_t s = 0; s < state_format_.count; ++s) {
-    block.state[s] = fp32(state_[s], begin, block.count, buffers.state[s]);
+  block.first = static_cast<uint32_t>(index);
+  block.count = std::min(end - begin, (int64_t{1} << 32) - int64_t{block.first});
+  block.key = key_of_stretch(key_, index >> 32);
+  for (Column* column : {&block.grad, &block.master, &block.copy, &block.state[0],
+                         &block.state[1]}) {
+    *column = column->from(begin);
   }
   return block;
-}
-
-void UpdateOperands::store(const Block& block) const {
-  const int64_t begin = block.begin;
-  const Column& narrow_value = copy_.data != nullptr ? copy_ : master_;
-  if (narrow_value.format != NumberFormat::F32) {
-    narrow(narrow_value.format, block.value, block.count, narrow_value.at(begin));
-  }
-  if (state_format_.format == NumberFormat::F32) {
-    return;
-  }
-  for (size_t s = 0; s < state_format_.count; ++s) {
-    if (state_format_.by_chance) {
-      narrow_by_chance(rounding_[s], begin_ + static_cast<uint64_t>(begin), block.state[s],
-                       block.count, reinterpret_cast<uint16_t*>(state_[s].at(begin)));
-    } else {
-      narrow(state_format_.format, block.state[s], block.count, state_[s].at(begin));
-    }
-  }
 }
 
 }  // namespace ciuic::plugins::optimizer

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// The memory of one ciuic_update, checked, and its blocks: each is widened to fp32, updated in place
-// or in a buffer, and rounded back.
+// The memory of one ciuic_update, checked, in blocks.
 //
 // Gradients: fp32, bf16 or fp16. Masters: fp32, with a value of bf16 or fp16 that is the master
 // rounded to nearest even; where there is no master the value is it, in any of the three. State:
 // fp32, or bf16 rounded to nearest even or by chance.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include <ciuic/optimizer.hpp>
 
 #include "optimizer/block.h"
-#include "optimizer/narrow_numbers.h"
 
 namespace ciuic::plugins::optimizer {
 
@@ -35,39 +33,25 @@ class UpdateOperands {
     return (count_ + kBlockElements - 1) / kBlockElements;
   }
 
-  /// Hands block `number` to rule(block).
+  /// Hands block `number` to rule(block), in two parts where the index' upper half changes in it.
   template <typename Rule>
   void update_block(int64_t number, Rule&& rule) const {
-    Buffers buffers;
-    const Block block = load(number, buffers);
-    rule(block);
-    store(block);
+    const int64_t end = std::min((number + 1) * kBlockElements, count_);
+    for (int64_t begin = number * kBlockElements; begin < end;) {
+      const Block block = from(begin, end);
+      rule(block);
+      begin += block.count;
+    }
   }
 
  private:
-  struct Buffers {  // not initialised: only what is widened is written
-    alignas(64) std::array<float, kBlockElements> grad, value;
-    alignas(64) std::array<std::array<float, kBlockElements>, kMostStates> state;
-  };
-  /// One tensor's memory.
-  struct Column {
-    char* data = nullptr;
-    NumberFormat format = NumberFormat::F32;
-    [[nodiscard]] char* at(int64_t i) const { return data + i * bytes_of(format); }
-  };
-
-  [[nodiscard]] Block load(int64_t number, Buffers& buffers) const;
-  void store(const Block& block) const;
-  static float* fp32(const Column& column, int64_t begin, int64_t count,
-                     std::array<float, kBlockElements>& buffer);
+  /// From `begin` up to `end`, or to where the upper half changes.
+  [[nodiscard]] Block from(int64_t begin, int64_t end) const;
 
   int64_t count_;
-  Column grad_, master_;
-  Column copy_;  // no data: the master is the value
-  StateFormat state_format_;
-  std::array<Column, kMostStates> state_;
-  std::array<uint64_t, kMostStates> rounding_{};  // keys' hashes
-  uint64_t begin_;                                // of the range in its parameter
+  uint64_t begin_;  // of the range in its parameter
+  uint64_t key_;
+  Block all_{};
 };
 
 }  // namespace ciuic::plugins::optimizer

@@ -7,7 +7,7 @@
 namespace ciuic::plugins::optimizer {
 namespace {
 
-constexpr int64_t kBlocksPerThread = 32;  // fewer are not worth waking a thread
+constexpr int64_t kBlocksPerThread = 4;  // fewer are not worth waking a thread
 
 /// Operands with their blocks numbered through.
 struct Work {

@@ -20,6 +20,7 @@
 
 #include "matrix_choice.h"
 #include "optimizer/adamw_rule.h"
+#include "optimizer/muon_rule.h"
 #include "optimizer/update_pass.h"
 #include "optimizer/weight_decay.h"
 #include "orthogonal.h"
@@ -146,29 +147,19 @@ class Muon final : public Optimizer {
 
   /// The momentum takes in the gradient; `direction` gets what is to be orthogonalised.
   void follow_momentum(const ciuic_update& u, float* direction, const ciuic_stream* stream) const {
-    const auto scale = static_cast<float>(u.grad_scale);
-    const auto momentum = static_cast<float>(momentum_);
-    const auto rest = static_cast<float>(1 - momentum_);
-    matrix_pass_.run({&u}, stream, [&](size_t, const Block& b) {
-      float* out = direction + b.begin;
-      for (int64_t i = 0; i < b.count; ++i) {
-        const float g = b.grad[i] * scale;
-        const float m = momentum * b.state[0][i] + rest * g;
-        b.state[0][i] = m;
-        out[i] = is_nesterov_ ? rest * g + momentum * m : m;
-      }
+    const optimizer::MuonMomentum s{static_cast<float>(u.grad_scale), static_cast<float>(momentum_),
+                                    static_cast<float>(1 - momentum_), is_nesterov_};
+    matrix_pass_.run({&u}, stream, [&](size_t, const Block& block) {
+      muon_follow(s, block, direction + block.begin);
     });
   }
 
-  void step(const ciuic_update& u, const float* direction, const ciuic_stream* stream) const {
-    const int64_t longer = std::max(u.param->shape[0], u.param->shape[1]);
-    const auto decay = static_cast<float>(1 - u.lr * weight_decay_.of(u));
-    const auto size = static_cast<float>(-u.lr * 0.2 * std::sqrt(static_cast<double>(longer)));
-    matrix_pass_.run({&u}, stream, [&](size_t, const Block& b) {
-      const float* in = direction + b.begin;
-      for (int64_t i = 0; i < b.count; ++i) {
-        b.value[i] = b.value[i] * decay + size * in[i];
-      }
+  void step(const ciuic_update& u, const float* orthogonal, const ciuic_stream* stream) const {
+    const auto longer = static_cast<double>(std::max(u.param->shape[0], u.param->shape[1]));
+    const optimizer::MuonStep s{static_cast<float>(1 - u.lr * weight_decay_.of(u)),
+                                static_cast<float>(-u.lr * 0.2 * std::sqrt(longer))};
+    matrix_pass_.run({&u}, stream, [&](size_t, const Block& block) {
+      muon_step(s, block, orthogonal + block.begin);
     });
   }
 

@@ -2,6 +2,7 @@
 //
 // Kernels on every vector unit that this machine has, against plain loops: the same bits on all.
 // (Whether a unit is there and compiled in is Highway's to say; the scalar one always is.)
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <hwy/highway.h>
@@ -12,7 +13,7 @@
 
 #include "optimizer/adamw_rule.h"
 #include "optimizer/lion_rule.h"
-#include "optimizer/narrow_numbers.h"
+#include "optimizer/rounding_key.h"
 #include "optimizer/sgd_rule.h"
 #include "rule_driver.h"
 
@@ -51,20 +52,35 @@ double value_of(NumberFormat format, uint16_t code) {
   return format == NumberFormat::BF16 ? bf16_to_float(code) : f16_to_float(code);
 }
 
-TEST(VectorTargets, WidenAllCodes) {
+template <typename T>
+rules::Column column_of(std::vector<T>& values, NumberFormat format) {
+  return {reinterpret_cast<char*>(values.data()), format};
+}
+
+rules::Block block_of(std::vector<float>& master) {
+  rules::Block block{};
+  block.count = static_cast<int64_t>(master.size());
+  block.master = column_of(master, NumberFormat::F32);
+  return block;
+}
+
+/// value = grad, by SGD with lr -1 from 0.
+TEST(VectorTargets, GradientsOfAllCodes) {
   std::vector<uint16_t> codes(1 << 16);
   for (size_t i = 0; i < codes.size(); ++i) {
     codes[i] = static_cast<uint16_t>(i);
   }
+  rules::SgdScalars s{};
+  s.grad_scale = s.step = 1;
   for_each_target([&](const std::string&) {
     for (const NumberFormat format : {NumberFormat::BF16, NumberFormat::F16}) {
-      std::vector<float> out(codes.size());
-      rules::widen(format, codes.data(), static_cast<int64_t>(codes.size()), out.data());
+      std::vector<float> value(codes.size());
+      rules::Block block = block_of(value);
+      block.grad = column_of(codes, format);
+      sgd_update(s, block);
       for (size_t i = 0; i < codes.size(); ++i) {
         const double want = value_of(format, codes[i]);
-        ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i])
-                                     : bits_of(out[i]) == bits_of(static_cast<float>(want)))
-            << i;
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(value[i]) : value[i] == want) << i;
       }
     }
   });
@@ -96,77 +112,119 @@ std::vector<float> hard_numbers(NumberFormat format) {
   return out;
 }
 
-TEST(VectorTargets, NarrowToNearestEven) {
+/// The copy of masters that AdamW with lr 0 leaves as they are.
+TEST(VectorTargets, CopiesAreRoundedToNearestEven) {
+  rules::AdamWScalars s{};
+  s.decay = s.epsilon = s.correction2 = 1;
+  s.step_size = -0.0F;
   for (const NumberFormat format : {NumberFormat::BF16, NumberFormat::F16}) {
     const std::vector<float> in = hard_numbers(format);
     for_each_target([&](const std::string&) {
-      std::vector<uint16_t> out(in.size());
-      rules::narrow(format, in.data(), static_cast<int64_t>(in.size()), out.data());
+      std::vector<float> master = in;
+      std::vector<float> zeros(in.size());
+      std::vector<float> first = zeros;
+      std::vector<float> second = zeros;
+      std::vector<uint16_t> copy(in.size());
+      rules::Block block = block_of(master);
+      block.grad = column_of(zeros, NumberFormat::F32);
+      block.state = {column_of(first, NumberFormat::F32), column_of(second, NumberFormat::F32)};
+      block.copy = column_of(copy, format);
+      adamw_update(s, block);
       for (size_t i = 0; i < in.size(); ++i) {
         const uint16_t want =
             format == NumberFormat::BF16 ? float_to_bf16(in[i]) : float_to_f16(in[i]);
         const bool is_right =
-            std::isnan(in[i]) ? std::isnan(value_of(format, out[i])) : out[i] == want;
-        ASSERT_TRUE(is_right) << std::hex << bits_of(in[i]) << " gave " << out[i] << ", expected "
-                              << want;
+            std::isnan(in[i]) ? std::isnan(value_of(format, copy[i])) : copy[i] == want;
+        ASSERT_TRUE(is_right) << std::hex << bits_of(in[i]) << " gave " << copy[i]
+                              << ", expected " << want;
       }
     });
   }
 }
 
+/// AdamW's moments by chance, after an update from 0 with beta1 = 0 and lr 0: m = g, v = g g / 2.
+struct Chances {
+  std::vector<uint16_t> mean, square;
+};
+Chances roll(std::vector<float> grad, uint64_t key, uint32_t first, int64_t begin = 0,
+             int64_t end = -1) {
+  Chances out{std::vector<uint16_t>(grad.size()), std::vector<uint16_t>(grad.size())};
+  std::vector<float> value(grad.size());
+  rules::AdamWScalars s{};
+  s.grad_scale = s.decay = s.epsilon = s.correction2 = 1;
+  s.one_minus_beta2 = 0.5F;
+  rules::Block block = block_of(value);
+  block.count = (end < 0 ? block.count : end) - begin;
+  block.master = block.master.from(begin);
+  block.grad = column_of(grad, NumberFormat::F32).from(begin);
+  block.state = {column_of(out.mean, NumberFormat::BF16).from(begin),
+                 column_of(out.square, NumberFormat::BF16).from(begin)};
+  block.by_chance = true;
+  block.key = key;
+  block.first = first + static_cast<uint32_t>(begin);
+  adamw_update(s, block);
+  return out;
+}
+
 TEST(VectorTargets, ChanceIsTheSameEverywhere) {
-  std::vector<float> in = random_values(5003, 3);
-  in[17] = INFINITY;
-  in[18] = NAN;
-  in[19] = -0.0F;
-  const uint64_t first = (uint64_t{1} << 32) - 2500;  // the index' upper half changes within
-  std::vector<uint16_t> reference;
+  const std::vector<float> grad = random_values(5003, 3);
+  Chances reference;
   for_each_target([&](const std::string&) {
-    std::vector<uint16_t> out(in.size());
-    rules::narrow_by_chance(99, first, in.data(), 5003, out.data());
-    if (reference.empty()) {
-      reference = out;
+    const Chances whole = roll(grad, 99, 1234);
+    if (reference.mean.empty()) {
+      reference = whole;
     }
-    EXPECT_EQ(out, reference);
-    std::vector<uint16_t> pieces(in.size());
+    EXPECT_EQ(whole.mean, reference.mean);
+    EXPECT_EQ(whole.square, reference.square);
     for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2507}, {2507, 5003}}) {
-      rules::narrow_by_chance(99, first + static_cast<uint64_t>(begin), in.data() + begin,
-                              end - begin, pieces.data() + begin);
+      const Chances part = roll(grad, 99, 1234, begin, end);
+      EXPECT_TRUE(std::equal(part.mean.begin() + begin, part.mean.begin() + end,
+                             reference.mean.begin() + begin));
+      EXPECT_TRUE(std::equal(part.square.begin() + begin, part.square.begin() + end,
+                             reference.square.begin() + begin));
     }
-    EXPECT_EQ(pieces, reference);
-    EXPECT_EQ(out[17], 0x7F80);
-    EXPECT_TRUE(std::isnan(bf16_to_float(out[18])));
-    EXPECT_EQ(out[19], 0x8000);
   });
 }
 
-/// Neighbouring elements, updates and halves of the index roll independent dice: the counts of
-/// pairs of outcomes stay within five deviations.
+TEST(VectorTargets, ChanceKeepsNanAndInfinity) {
+  for_each_target([&](const std::string&) {
+    const Chances c = roll({float_of(0x7FFFFFFF), float_of(0xFF800001), 1e30F}, 99, 0);
+    EXPECT_TRUE(std::isnan(bf16_to_float(c.mean[0])));
+    EXPECT_TRUE(std::isnan(bf16_to_float(c.mean[1])));
+    EXPECT_EQ(c.square[2], 0x7F80);
+  });
+}
+
+/// Neighbouring elements, updates, stretches and the two moments roll independent dice: the counts
+/// of equal outcomes stay within five deviations of a half.
 TEST(VectorTargets, ChancesAreIndependent) {
-  constexpr int64_t kElements = 1 << 20;
-  const std::vector<float> in(kElements, float_of(0x3F808000));  // half way between two codes
-  const auto roll = [&](uint64_t update, uint64_t first) {
-    std::vector<uint16_t> out(kElements);
-    rules::narrow_by_chance(rules::hash_of({1, update, "w", 0}), first, in.data(), kElements,
-                            out.data());
-    return out;
-  };
-  const std::vector<uint16_t> a = roll(1, 0);
-  const double deviation = std::sqrt(kElements / 4.0);
-  const auto agreement = [&](const std::vector<uint16_t>& x, const std::vector<uint16_t>& y,
-                             size_t shift) {
+  constexpr size_t kElements = 1 << 20;
+  const std::vector<float> half_way(kElements, float_of(0x3F808000));  // between two codes
+  const auto key = [](uint64_t update) { return rules::rounding_key(1, update, "w"); };
+  const Chances a = roll(half_way, key(1), 0);
+  const auto is_up = [](const std::vector<uint16_t>& x, size_t i) { return x[i] == 0x3F81; };
+  const auto excess = [&](const std::vector<uint16_t>& x, const std::vector<uint16_t>& y,
+                          size_t shift) {
     int64_t equal = 0;
-    for (size_t i = 0; i + shift < x.size(); ++i) {
-      equal += x[i] == y[i + shift] ? 1 : 0;
+    for (size_t i = 0; i + shift < kElements; ++i) {
+      equal += is_up(x, i) == is_up(y, i + shift) ? 1 : 0;
     }
-    return static_cast<double>(equal) - static_cast<double>(x.size() - shift) / 2;
+    return std::abs(static_cast<double>(equal) - static_cast<double>(kElements - shift) / 2);
   };
+  const double allowed = 5 * std::sqrt(kElements / 4.0);
   for (const size_t shift : {1, 2, 3, 16, 64, 1024}) {
-    EXPECT_LT(std::abs(agreement(a, a, shift)), 5 * deviation) << shift;
+    EXPECT_LT(excess(a.mean, a.mean, shift), allowed) << shift;
   }
-  EXPECT_LT(std::abs(agreement(a, roll(2, 0), 0)), 5 * deviation);
-  EXPECT_LT(std::abs(agreement(a, roll(1, uint64_t{1} << 32), 0)), 5 * deviation);
-  EXPECT_LT(std::abs(agreement(a, roll(1, 1 << 20), 0)), 5 * deviation);
+  EXPECT_LT(excess(a.mean, roll(half_way, key(2), 0).mean, 0), allowed);
+  EXPECT_LT(excess(a.mean, roll(half_way, rules::key_of_stretch(key(1), 1), 0).mean, 0), allowed);
+  EXPECT_LT(excess(a.mean, roll(half_way, key(1), kElements).mean, 0), allowed);
+  // The square of a root of 2 that is half way: v = g g / 2 has its own dice.
+  std::vector<float> root(kElements, std::sqrt(2 * float_of(0x3F808000)));
+  const Chances v = roll(root, key(1), 0);
+  const auto ups = std::count_if(v.square.begin(), v.square.end(),
+                                 [](uint16_t code) { return code == 0x3F81; });
+  EXPECT_NEAR(static_cast<double>(ups), kElements / 2.0, allowed + kElements * 1e-3);
+  EXPECT_LT(excess(a.mean, v.square, 0), allowed + kElements * 1e-3);
 }
 
 struct Arrays {
@@ -180,11 +238,10 @@ struct Arrays {
     }
   }
   rules::Block block() {
-    return {0,
-            static_cast<int64_t>(grad.size()),
-            grad.data(),
-            value.data(),
-            {first.data(), second.data()}};
+    rules::Block block = block_of(value);
+    block.grad = column_of(grad, NumberFormat::F32);
+    block.state = {column_of(first, NumberFormat::F32), column_of(second, NumberFormat::F32)};
+    return block;
   }
   std::vector<float> grad, value, first, second;
 };
