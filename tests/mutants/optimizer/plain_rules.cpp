@@ -130,6 +130,25 @@ void PlainSgd::update(ArrayView<ciuic_update> updates, const ciuic_stream*) cons
   }
 }
 
+void MatrixRule::update(ArrayView<ciuic_update> updates, const ciuic_stream*) const {
+  for (const ciuic_update& u : updates) {
+    const bool is_matrix = u.param->ndim == 2;
+    double squares = 0;
+    for (int64_t i = 0; i < u.num_elements; ++i) {
+      squares += std::pow(read_at(*u.grad, i), 2);
+    }
+    const double size = u.lr * (is_matrix ? 1 / (std::sqrt(squares) + 1e-9) : u.grad_scale);
+    for (int64_t i = 0; i < u.num_elements; ++i) {
+      const float value =
+          read_at(master_of(u), i) - static_cast<float>(size) * read_at(*u.grad, i);
+      write_at(master_of(u), i, value);
+      if (u.master != nullptr && !(is_matrix && forgets_copy_)) {
+        write_at(*u.value, i, value);
+      }
+    }
+  }
+}
+
 void BlockRule::update(ArrayView<ciuic_update> updates, const ciuic_stream*) const {
   for (const ciuic_update& u : updates) {
     for (int64_t b = 0; b * kBlock < u.num_elements; ++b) {

@@ -108,6 +108,25 @@ class BlockRule : public Optimizer {
   std::vector<ciuic_state_spec> specs_;
 };
 
+/// Gradients divided by their norm over a whole matrix; plain descent for the rest. A rule that needs
+/// matrices whole, and keeps nothing.
+class MatrixRule : public Optimizer {
+ public:
+  MatrixRule(const Context& context, bool forgets_copy)
+      : Optimizer(context), forgets_copy_(forgets_copy) {}
+  [[nodiscard]] int64_t granule(const ciuic_param& p) const override {
+    return p.ndim == 2 ? p.num_elements : 1;
+  }
+  [[nodiscard]] const std::vector<ciuic_state_spec>& state_spec(const ciuic_param&) const override {
+    return specs_;
+  }
+  void update(ArrayView<ciuic_update> updates, const ciuic_stream*) const override;
+
+ private:
+  bool forgets_copy_;  // of matrices
+  std::vector<ciuic_state_spec> specs_;
+};
+
 // ---- one element of a tensor ----
 
 inline float read_at(const ciuic_tensor& t, int64_t i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The plain rules as plugins: five that are right, and one for each fault.
+// The plain rules as plugins: six that are right, and one for each fault.
 #include <array>
 
 #include "plain_rules.h"
@@ -35,6 +35,16 @@ class Blocks64 final : public Labelled<BlockRule> {
  public:
   using Labelled<BlockRule>::Labelled;
   static constexpr const char* name = "blocks_of_64";
+};
+class WholeMatrix final : public Labelled<MatrixRule> {
+ public:
+  explicit WholeMatrix(const Context& context) : Labelled<MatrixRule>(context, false) {}
+  static constexpr const char* name = "whole_matrix";
+};
+class ForgetsMatrixCopy final : public Labelled<MatrixRule> {
+ public:
+  explicit ForgetsMatrixCopy(const Context& context) : Labelled<MatrixRule>(context, true) {}
+  static constexpr const char* name = "forgets_matrix_copy";
 };
 /// Half the state, another rule in its last bits: it claims none.
 class NarrowMoments final : public Labelled<PlainAdamW> {
@@ -106,4 +116,4 @@ CIUIC_PLUGINS(m::StatelessSgd, m::Blocks64, m::NarrowMoments, m::ScalarAdamW, m:
               m::DecayCoupled, m::TruncatesCopy, m::KeepsOwnState, m::DependsOnRange,
               m::WritesPastEnd, m::EpsilonInsideRoot, m::IgnoresDecayFactor, m::AppliesLrScaleAgain,
               m::IgnoresGradScale, m::WritesGradient, m::CopiesTensors, m::ForgetsCopy,
-              m::SpreadsNan, m::SeedUnsaid, m::StochasticCopy, m::RoundsByPlace, m::RoundsFar)
+              m::SpreadsNan, m::SeedUnsaid, m::StochasticCopy, m::RoundsByPlace, m::RoundsFar, m::WholeMatrix, m::ForgetsMatrixCopy)

@@ -22,7 +22,7 @@ class OptimizerExercise final : public Exercise {
       : Exercise(context, bench), value_(kElements), gradient_(kElements) {
     param_.struct_size = sizeof(param_);
     param_.flags = CIUIC_PARAM_IN_NORM;
-    param_.name = to_str("model.layers.0.mlp.gate.weight");
+    param_.name = to_str("model.layers.0.mlp.up_proj.weight");
     param_.group = 1;
     param_.tied_to = -1;
     param_.value = param_.grad = param_.reduce = param_.master = kF32;

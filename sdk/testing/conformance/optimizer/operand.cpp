@@ -152,7 +152,23 @@ std::vector<Range> cut(int64_t count, int64_t granule, int64_t pieces) {
 
 Operand::Operand(const PluginInstance& optimizer, int64_t count, const Layout& layout,
                  uint64_t seed, int64_t lead)
-    : value(layout.value, count, lead), grad(layout.grad, count, lead), shape_{count} {
+    : value(layout.value, count, lead), grad(layout.grad, count, lead), shape_{count, 1} {
+  param.ndim = 1;
+  start(optimizer, layout, seed, lead);
+}
+
+Operand::Operand(const PluginInstance& optimizer, int64_t rows, int64_t columns,
+                 const Layout& layout, uint64_t seed, int64_t lead)
+    : value(layout.value, rows * columns, lead),
+      grad(layout.grad, rows * columns, lead),
+      shape_{rows, columns} {
+  param.ndim = 2;
+  start(optimizer, layout, seed, lead);
+}
+
+void Operand::start(const PluginInstance& optimizer, const Layout& layout, uint64_t seed,
+                    int64_t lead) {
+  const int64_t count = value.count();
   param.struct_size = sizeof(param);
   param.flags = CIUIC_PARAM_IN_NORM;
   param.name = to_str(name_);
@@ -160,7 +176,6 @@ Operand::Operand(const PluginInstance& optimizer, int64_t count, const Layout& l
   param.value = layout.value;
   param.grad = param.reduce = layout.grad;
   param.master = layout.has_master ? layout.master : layout.value;
-  param.ndim = 1;
   param.shape = param.global_shape = shape_;
   param.offset = offset_;
   param.num_elements = count;

@@ -67,6 +67,9 @@ class Operand {
   /// Values and gradients are arbitrary, of magnitude 1 and less, from the seed; state is initial.
   Operand(const PluginInstance& optimizer, int64_t count, const Layout& layout, uint64_t seed,
           int64_t lead = 1);
+  /// The same as a matrix.
+  Operand(const PluginInstance& optimizer, int64_t rows, int64_t columns, const Layout& layout,
+          uint64_t seed, int64_t lead);
   Operand(Operand&&) = delete;
 
   /// One call with a ciuic_update for each range. `shift` is added to every begin.
@@ -99,9 +102,11 @@ class Operand {
   uint32_t grad_flags = CIUIC_TENSOR_READ_ONLY;
 
  private:
+  void start(const PluginInstance& optimizer, const Layout& layout, uint64_t seed, int64_t lead);
+
   std::string name_ = "model.weight";
-  int64_t shape_[1];
-  int64_t offset_[1] = {0};
+  int64_t shape_[2];
+  int64_t offset_[2] = {0, 0};
 };
 
 /// In [-1, 1).
