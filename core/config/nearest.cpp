@@ -28,6 +28,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+size_t pattern_distance(std::string_view pattern, std::string_view name) {
+  std::vector<size_t> last(name.size() + 1);
+  std::vector<size_t> row(name.size() + 1);
+  for (size_t j = 0; j <= name.size(); ++j) {
+    last[j] = j;
+  }
+  for (const char p : pattern) {
+    row[0] = last[0] + (p == '*' ? 0 : 1);
+    for (size_t j = 1; j <= name.size(); ++j) {
+      const size_t change = last[j - 1] + (p == '?' || p == name[j - 1] ? 0 : 1);
+      row[j] = p == '*' ? std::min(last[j], row[j - 1])
+                        : std::min({last[j] + 1, row[j - 1] + 1, change});
+    }
+    std::swap(last, row);
+  }
+  return last[name.size()];
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr size_t kLongestWord =
       64;  // a longer one is no typing error, and the distance is quadratic

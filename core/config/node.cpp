@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 namespace ciuic::core {
 namespace {
@@ -52,7 +53,10 @@ Node& Node::set(std::string_view key, Node node) {
   Table& t = std::get<Table>(value);
   auto at = place_of(t, key);
   if (at == t.end() || at->key != key) {
-    at = t.insert(at, Entry{std::string(key), Node{}});
+    const int64_t last = std::accumulate(
+        t.begin(), t.end(), int64_t{0},
+        [](int64_t most, const Entry& entry) { return std::max(most, entry.place); });
+    at = t.insert(at, Entry{std::string(key), Node{}, last + 1});
   }
   at->node = std::move(node);
   return at->node;

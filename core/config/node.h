@@ -52,6 +52,8 @@ struct Node {
 struct Entry {
   std::string key;
   Node node;
+  /// Where in the text the key stands: sorted by it, entries are in the order of the file.
+  int64_t place = 0;
 };
 
 /// As TOML writes them: quotes and escapes; the shortest decimal that reads back to the same bits,

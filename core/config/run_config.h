@@ -92,9 +92,18 @@ struct ParallelSection {
   int64_t expert = 1;
 };
 
+/// A factor for the parameters whose names match.
+struct NameFactor {
+  std::string pattern;  // * is any text, ? any one character
+  double factor = 1;
+};
+
 struct OptimizerSection {
   std::string plugin = "adamw";
   double gradient_clip_norm = 1.0;  // 0: off
+  std::vector<std::string> frozen;                                  // patterns
+  std::vector<NameFactor> weight_decay_scale, learning_rate_scale;  // of several, the last counts
+  double embedding_gradient_scale = 1;
   std::string gradient_norm = "l2";
   int64_t max_skipped_steps = 10;
 };

@@ -176,6 +176,24 @@ constexpr std::array kKeys{
         "the "
         "run ends with 7; steps at which the loss scale falls do not count. 0: ends at the first.",
         0, 0, 1e6},
+    Key{"optimizer", "frozen", KeyType::Strings,
+        at<&RunConfig::optimizer, &OptimizerSection::frozen>,
+        "Parameters that keep their values, without gradient and state: patterns with * and ? over "
+        "full names, such as \"model.layers.0.*\".",
+        kMovesBits},
+    Key{"optimizer", "weight_decay_scale", KeyType::Factors,
+        at<&RunConfig::optimizer, &OptimizerSection::weight_decay_scale>,
+        "Factors on the rule's weight decay by pattern, such as { \"*norm*\" = 0.0 }; of several "
+        "that match, the last counts.",
+        kMovesBits, 0, 1e6},
+    Key{"optimizer", "learning_rate_scale", KeyType::Factors,
+        at<&RunConfig::optimizer, &OptimizerSection::learning_rate_scale>,
+        "Likewise: factors on the learning rate.", kMovesBits, 0, 1e6},
+    Key{"optimizer", "embedding_gradient_scale", KeyType::Float,
+        at<&RunConfig::optimizer, &OptimizerSection::embedding_gradient_scale>,
+        "Factor on the gradient that reaches the embedding through the look-up of tokens, not "
+        "through a tied head; 0: detached.",
+        kMovesBits, 0, 1},
     Key{"optimizer", "decorate", KeyType::Decorators,
         at<&RunConfig::decorate, &DecorateKeys::optimizer>, kDecorateDoc, kOptional, 0, 0, "",
         "[{ with = \"record\" }]"},
@@ -304,6 +322,9 @@ bool is_set(const Key& key, const RunConfig& config) {
   if (const auto* sources = std::get_if<std::vector<DataSource>*>(&slot)) {
     return !(*sources)->empty();
   }
+  if (const auto* factors = std::get_if<std::vector<NameFactor>*>(&slot)) {
+    return !(*factors)->empty();
+  }
   if (const auto* phases = std::get_if<SchedulePhases*>(&slot)) {
     return !(*phases)->empty();
   }
@@ -343,6 +364,8 @@ std::string_view type_name(KeyType type) {
       return "list of decorators";
     case KeyType::Sources:
       return "list of sources";
+    case KeyType::Factors:
+      return "table of factors";
   }
   return "";
 }

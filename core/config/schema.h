@@ -34,12 +34,14 @@ enum class KeyType {
   Interval,
   Schedule,
   Decorators,
-  Sources
+  Sources,
+  Factors
 };
 
-using Slot = std::variant<bool*, int64_t*, std::optional<int64_t>*, double*, std::string*,
-                          std::vector<std::string>*, std::chrono::nanoseconds*, Interval*,
-                          SchedulePhases*, DecoratorList*, std::vector<DataSource>*>;
+using Slot =
+    std::variant<bool*, int64_t*, std::optional<int64_t>*, double*, std::string*,
+                 std::vector<std::string>*, std::chrono::nanoseconds*, Interval*, SchedulePhases*,
+                 DecoratorList*, std::vector<DataSource>*, std::vector<NameFactor>*>;
 
 enum KeyFlag : uint32_t {
   kMovesBits = 1,  // a change moves a loss bit: said at resume

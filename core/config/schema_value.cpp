@@ -65,6 +65,8 @@ std::string expected(const Key& key) {
     case KeyType::Sources:
       return "a list of sources, such as [{ name = \"web\", files = [\"web/*.txt\"], weight = 0.8 "
              "}]";
+    case KeyType::Factors:
+      return "a table of patterns and factors, such as { \"*norm*\" = 0.5 }, each" + in_range;
   }
   return "";
 }
@@ -385,6 +387,37 @@ std::optional<std::vector<DataSource>> sources_of(const Key& key, const Node& no
   return problems.size() == before ? std::optional(sources) : std::nullopt;
 }
 
+std::optional<std::vector<NameFactor>> factors_of(const Key& key, const Node& node,
+                                                  Problems& problems) {
+  if (node.table() == nullptr) {
+    problems.push_back(value_problem(key.path(), node, expected(key)));
+    return std::nullopt;
+  }
+  const size_t before = problems.size();
+  Node::Table entries = *node.table();
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.place < b.place; });
+  std::vector<NameFactor> factors;
+  for (const Entry& entry : entries) {
+    const auto value = number_of(entry.node);
+    if (!value || !in_range(key, *value) || entry.key.empty() || !is_plain_text(entry.key)) {
+      problems.push_back(value_problem(key.path() + "." + toml_key(entry.key), entry.node,
+                                       "a finite number, " + range_text(key)));
+      continue;
+    }
+    factors.push_back({entry.key, *value});
+  }
+  return problems.size() == before ? std::optional(factors) : std::nullopt;
+}
+
+std::string factors_text(const std::vector<NameFactor>& factors) {
+  std::string text;
+  for (const NameFactor& f : factors) {
+    text += (text.empty() ? " " : ", ") + toml_key(f.pattern) + " = " + toml_float(f.factor);
+  }
+  return text.empty() ? "{}" : "{" + text + " }";
+}
+
 std::string strings_text(const std::vector<std::string>& strings) {
   std::string text;
   for (const std::string& s : strings) {
@@ -464,6 +497,11 @@ class Assign {
       *out = *sources;
     }
   }
+  void operator()(std::vector<NameFactor>* out) const {
+    if (const auto factors = factors_of(key_, node_, problems_)) {
+      *out = *factors;
+    }
+  }
   void operator()(SchedulePhases* out) const {
     if (const auto phases = phases_of(key_, node_, problems_)) {
       *out = *phases;
@@ -507,6 +545,7 @@ class Text {
   std::string operator()(const std::string* v) const { return toml_string(*v); }
   std::string operator()(const std::vector<std::string>* v) const { return strings_text(*v); }
   std::string operator()(const std::vector<DataSource>* v) const { return sources_text(*v); }
+  std::string operator()(const std::vector<NameFactor>* v) const { return factors_text(*v); }
   std::string operator()(const std::chrono::nanoseconds* v) const {
     return toml_string(format_duration(*v));
   }

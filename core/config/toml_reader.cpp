@@ -114,10 +114,12 @@ Node convert_table(const toml::table& table, const std::string& file) {
   Node::Table entries;
   for (const auto& [key, value] : table) {
     entries.push_back({std::string(key.str()), convert(value, file)});
+    const auto& begin = key.source().begin;
+    entries.back().place = int64_t{begin.line} << 32 | int64_t{begin.column};
     Node& added = entries.back().node;
     // A table stands at its bracket; any other value is said at its key.
-    if (added.table() == nullptr && key.source().begin) {
-      added.where.line = static_cast<int>(key.source().begin.line);
+    if (added.table() == nullptr && begin) {
+      added.where.line = static_cast<int>(begin.line);
     }
   }
   std::sort(entries.begin(), entries.end(),

@@ -98,11 +98,18 @@ void Model::embed_backward(Bindings unit, const at::Tensor& tokens_BT,
   const c10::InferenceMode no_tape;
   check_bindings(0, unit);
   check_tokens(tokens_BT, config_.vocab_size);
-  if (unit[0].grad.defined()) {
-    accumulate_nothing(unit[0]);  // zeros, if need be: most rows get no token
-    kernels::add_rows_at_(unit[0].grad, tokens_BT.flatten().contiguous(),
-                          dhidden_BTD.flatten(0, 1));
+  if (!unit[0].grad.defined()) {
+    return;
   }
+  accumulate_nothing(unit[0]);  // zeros, if need be: most rows get no token
+  if (embedding_gradient_scale_ == 0) {
+    return;
+  }
+  at::Tensor rows_ND = dhidden_BTD.flatten(0, 1);
+  if (embedding_gradient_scale_ != 1) {
+    rows_ND = rows_ND.to(unit[0].grad.scalar_type()).mul(embedding_gradient_scale_);
+  }
+  kernels::add_rows_at_(unit[0].grad, tokens_BT.flatten().contiguous(), rows_ND);
 }
 
 at::Tensor Model::forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,

@@ -87,8 +87,13 @@ class Model final {
   /// Unit 0. tokens: int64 [B, T] -> [B, T, D]. Throws: InvalidArgument for a token outside the
   /// vocabulary.
   at::Tensor embed(Bindings unit, const at::Tensor& tokens_BT);
-  /// Adds the rows of `dhidden` in the order of the tokens.
+  /// Adds the rows of `dhidden`, times embedding_gradient_scale, in the order of the tokens.
   void embed_backward(Bindings unit, const at::Tensor& tokens_BT, const at::Tensor& dhidden_BTD);
+
+  /// A factor on the embedding's gradient that comes through the look-up, not through a tied head;
+  /// 0: none comes. The known remedy where these gradients start an explosion (GLM-130B,
+  /// arXiv:2210.02414, section 3.3, "embedding gradient shrink").
+  void set_embedding_gradient_scale(double scale) { embedding_gradient_scale_ = scale; }
 
   /// Units 1..L. `tape` keeps what backward needs; nullptr when there will be none.
   at::Tensor forward(int64_t unit, Bindings bindings, const at::Tensor& hidden_BTD,
@@ -166,6 +171,7 @@ class Model final {
   std::vector<PredictionLayer> predictions_;
   Head head_;
   Rotary rotary_;
+  double embedding_gradient_scale_ = 1;
   at::Tensor expert_bias_;   // f32 [num_moe_layers, E], on the device
   at::Tensor expert_loads_;  // int64 [num_moe_layers, E], on the CPU
   RouterTerms terms_;

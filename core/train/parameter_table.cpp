@@ -4,13 +4,15 @@
 #include <ciuic/view.hpp>
 
 #include "core/plugin/shown_array.h"
+#include "core/train/parameter_rules.h"
 #include "core/train/policy_gemm.h"
 
 namespace ciuic::core {
 
 ParameterTable::ParameterTable(std::span<const ParameterSpec> specs,
                                const PrecisionPlugin& precision, const Instance& optimizer,
-                               uint32_t data_group, uint32_t expert_group) {
+                               const OptimizerSection& rules, uint32_t data_group,
+                               uint32_t expert_group) {
   names_.reserve(specs.size());
   offsets_.reserve(specs.size());
   for (const ParameterSpec& spec : specs) {
@@ -19,7 +21,10 @@ ParameterTable::ParameterTable(std::span<const ParameterSpec> specs,
     offsets_.emplace_back(spec.shape.size(), 0);
     ciuic_param p{};
     p.struct_size = sizeof(p);
-    p.flags = CIUIC_PARAM_IN_NORM | (spec.is_expert ? uint32_t{CIUIC_PARAM_EXPERT} : 0u);
+    const ParameterRule rule =
+        rule_of(rules, spec.is_tied() ? specs[static_cast<size_t>(spec.tied_to)].name : spec.name);
+    p.flags = CIUIC_PARAM_IN_NORM | (spec.is_expert ? uint32_t{CIUIC_PARAM_EXPERT} : 0u) |
+              (rule.is_frozen ? uint32_t{CIUIC_PARAM_FROZEN} : 0u);
     p.id = parameters_.size();
     p.name = to_str(spec.name);
     p.unit = static_cast<uint32_t>(spec.unit);
@@ -33,8 +38,8 @@ ParameterTable::ParameterTable(std::span<const ParameterSpec> specs,
     p.shape = p.global_shape = spec.shape.data();
     p.offset = offsets_.back().data();
     p.num_elements = spec.num_elements();
-    p.weight_decay = 1.0;
-    p.lr_scale = 1.0;
+    p.weight_decay = rule.weight_decay;
+    p.lr_scale = rule.learning_rate;
     optimizer.check(optimizer.vt<ciuic_optimizer_vt>().granule(optimizer.self(), &p, &p.granule),
                     "optimizer.granule");
     parameters_.push_back(p);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The model's parameters as plugins see them: shapes, dtypes by the precision policy, granules by the
-// update rule.
+// update rule, what the configuration says of single ones.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include <ciuic/abi/optimizer.h>
 
+#include "core/config/run_config.h"
 #include "core/model/parameter_specs.h"
 #include "core/plugin/precision.h"
 
@@ -20,7 +21,8 @@ class ParameterTable {
  public:
   /// Groups are ids of those whose ranks replicate a parameter. `specs` must outlive this object.
   ParameterTable(std::span<const ParameterSpec> specs, const PrecisionPlugin& precision,
-                 const Instance& optimizer, uint32_t data_group, uint32_t expert_group);
+                 const Instance& optimizer, const OptimizerSection& rules, uint32_t data_group,
+                 uint32_t expert_group);
   ParameterTable(const ParameterTable&) = delete;
   ParameterTable& operator=(const ParameterTable&) = delete;
 

@@ -11,6 +11,7 @@
 #include "core/plugin/archive_opener.h"
 #include "core/plugin/kind.h"
 #include "core/train/archive_model.h"
+#include "core/train/parameter_rules.h"
 
 namespace ciuic::core {
 namespace {
@@ -331,6 +332,9 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
     if (resolve_model(plan, log, problems)) {
       check_model(plan, problems);
       check_parallel(plan, world, problems);
+      if (core::problems(plan.model).empty()) {
+        check_parameter_rules(plan.config, parameter_specs(plan.model), problems);
+      }
     }
     plan.parts.model_fields = model_entries(plan.model);
     find_plugins(plan, world, problems);

@@ -197,6 +197,7 @@ void Session::create_model() {
       to_scalar_type(precision_->dtype_for("model", CIUIC_ROLE_ACTIVATION));
   const ExpertShare share = expert_share(identity_.rank);
   model_ = std::make_unique<Model>(plan_.model, activation, at::Device(at::kCPU), share);
+  model_->set_embedding_gradient_scale(plan_.config.optimizer.embedding_gradient_scale);
   if (share.ranks > 1) {
     const Group& group = *groups_.at(group_id(mesh_, "expert") - 1);
     expert_exchange_ = std::make_unique<GroupExpertExchange>(group, activation);
@@ -207,7 +208,7 @@ void Session::create_model() {
 void Session::describe_parameters() {
   const auto describe = [&](std::span<const ParameterSpec> specs) {
     return std::make_unique<ParameterTable>(
-        specs, *precision_, *optimizer_, group_id(mesh_, "data"), group_id(mesh_, "expert_data"));
+        specs, *precision_, *optimizer_, plan_.config.optimizer, group_id(mesh_, "data"), group_id(mesh_, "expert_data"));
   };
   table_ = describe(model_->parameters());
   if (plan_.config.parallel.expert > 1) {

@@ -24,6 +24,15 @@ TEST(Nearest, SuggestsWhatIsClose) {
   EXPECT_EQ(nearest("sequence_token", kWords), "sequence_tokens");
 }
 
+TEST(Nearest, PatternsAreEditedButForWhatStarsStandFor) {
+  EXPECT_EQ(pattern_distance("*norm*", "model.norm.weight"), 0u);
+  EXPECT_EQ(pattern_distance("*nrom*", "model.norm.weight"), 2u);
+  EXPECT_EQ(pattern_distance("model.?orm.weight", "model.norm.weight"), 0u);
+  EXPECT_EQ(pattern_distance("", "abc"), 3u);
+  EXPECT_EQ(pattern_distance("*", ""), 0u);
+  EXPECT_EQ(pattern_distance("a*c", "b"), 2u);
+}
+
 TEST(Nearest, SuggestsNothingForAStranger) {
   EXPECT_EQ(nearest("banana", kWords), "");
   EXPECT_EQ(nearest("xy", kWords), "");

@@ -34,6 +34,55 @@ TEST(RunConfig, MinimalFileTakesDefaults) {
   EXPECT_FALSE(c.checkpoint.asynchronous);
 }
 
+TEST(RunConfig, FactorsKeepTheOrderOfTheFile) {
+  const Loaded loaded = parse(kMinimal +
+                              "[optimizer]\n"
+                              "frozen = [\"*embed*\"]\n"
+                              "weight_decay_scale = { \"*norm*\" = 0.0, \"a*\" = 2, z = 0.5 }\n"
+                              "embedding_gradient_scale = 0.1\n"
+                              "[optimizer.learning_rate_scale]\n"
+                              "z = 1\n"
+                              "\"a.*\" = 0.5\n");
+  ASSERT_TRUE(loaded.ok()) << problems_of(loaded);
+  const OptimizerSection& o = loaded.config.optimizer;
+  const auto text = [](const std::vector<NameFactor>& factors) {
+    std::string out;
+    for (const NameFactor& f : factors) {
+      out += f.pattern + "=" + std::to_string(f.factor).substr(0, 3) + " ";
+    }
+    return out;
+  };
+  EXPECT_EQ(text(o.weight_decay_scale), "*norm*=0.0 a*=2.0 z=0.5 ");
+  EXPECT_EQ(text(o.learning_rate_scale), "z=1.0 a.*=0.5 ");
+  EXPECT_THAT(o.frozen, ElementsAre("*embed*"));
+  EXPECT_EQ(o.embedding_gradient_scale, 0.1);
+}
+
+TEST(RunConfig, FactorsOfAnOverrideKeepItsOrder) {
+  const Loaded loaded =
+      parse(kMinimal, {"optimizer.weight_decay_scale={ z = 1.0, a = 0.0 }"});
+  ASSERT_TRUE(loaded.ok()) << problems_of(loaded);
+  ASSERT_EQ(loaded.config.optimizer.weight_decay_scale.size(), 2u);
+  EXPECT_EQ(loaded.config.optimizer.weight_decay_scale[0].pattern, "z");
+}
+
+TEST(RunConfig, FactorsThatAreNone) {
+  const Loaded loaded = parse(kMinimal +
+                              "[optimizer]\n"
+                              "weight_decay_scale = 3\n"
+                              "learning_rate_scale = { \"*a\" = -1, b = \"x\" }\n"
+                              "embedding_gradient_scale = 1.5\n");
+  EXPECT_EQ(problems_of(loaded),
+            "x.toml:8: optimizer.weight_decay_scale: got 3, expected a table of patterns and "
+            "factors, such as { \"*norm*\" = 0.5 }, each, 0 to 1000000\n"
+            "x.toml:9: optimizer.learning_rate_scale.\"*a\": got -1, expected a finite number, 0 to "
+            "1000000\n"
+            "x.toml:9: optimizer.learning_rate_scale.b: got \"x\", expected a finite number, 0 to "
+            "1000000\n"
+            "x.toml:10: optimizer.embedding_gradient_scale: got 1.5, expected a finite number, 0 to "
+            "1");
+}
+
 // The contract's own example (design, section 5), but for the two keys that are not built yet.
 TEST(RunConfig, TakesTheContractsExample) {
   const Loaded loaded = parse(R"(

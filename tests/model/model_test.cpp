@@ -186,6 +186,72 @@ INSTANTIATE_TEST_SUITE_P(
                                  }}),
     [](const auto& variant) { return variant.param.name; });
 
+// A frozen parameter is bound without gradient; nothing else changes, but for the order of sums in
+// products that two parameters share otherwise.
+TEST(Model, AnyParameterMayBeFrozen) {
+  for (const bool is_tied : {false, true}) {
+    ModelConfig config = small_config();
+    config.num_nextn_predict_layers = 1;
+    config.attention_bias = true;
+    config.tie_word_embeddings = is_tied;
+    Model model(config, at::kDouble, at::kCPU);
+    const at::Tensor tokens = some_tokens(2, 9, config.vocab_size);
+    Pass pass;
+    pass.objective = {1, 0.01, 0, 0, 0.01, 0.3};
+    TestParameters all(config, at::kDouble);
+    const double loss = run_step(model, all, tokens, tokens, 1, true, pass);
+    for (const ParameterSpec& frozen : all.specs()) {
+      if (frozen.is_tied()) {
+        continue;
+      }
+      TestParameters parameters(config, at::kDouble);
+      parameters.freeze(frozen.name);
+      EXPECT_EQ(run_step(model, parameters, tokens, tokens, 1, true, pass), loss);
+      for (const ParameterSpec& spec : all.specs()) {
+        if (!spec.is_tied() && spec.name != frozen.name) {
+          EXPECT_LT(relative_error(parameters.gradient(spec.name), all.gradient(spec.name)),
+                    kDoubleTolerance)
+              << spec.name << " with " << frozen.name << " frozen";
+        }
+      }
+    }
+  }
+}
+
+// The factor is on what comes through the look-up: all of the embedding's gradient, or of a tied
+// one's the part that is not the head's.
+TEST(Model, EmbeddingGradientScaleSparesATiedHead) {
+  for (const bool is_tied : {false, true}) {
+    ModelConfig config = small_config();
+    config.num_nextn_predict_layers = 1;
+    config.tie_word_embeddings = is_tied;
+    Model model(config, at::kDouble, at::kCPU);
+    const at::Tensor tokens = some_tokens(2, 9, config.vocab_size);
+    Pass pass;
+    pass.objective.prediction = 0.3;
+    const auto gradients = [&](double scale) {
+      model.set_embedding_gradient_scale(scale);
+      TestParameters parameters(config, at::kDouble);
+      run_step(model, parameters, tokens, tokens, 1, true, pass);
+      return parameters;
+    };
+    const std::string embedding = "model.embed_tokens.weight";
+    const TestParameters whole = gradients(1);
+    const TestParameters half = gradients(0.5);
+    const TestParameters detached = gradients(0);
+    const at::Tensor rest = detached.gradient(embedding);  // of the head
+    EXPECT_EQ(rest.abs().sum().item<double>() != 0, is_tied);
+    const at::Tensor expected = whole.gradient(embedding).sub(rest).mul(0.5);
+    EXPECT_LT(relative_error(half.gradient(embedding).sub(rest), expected), kDoubleTolerance);
+    for (const ParameterSpec& spec : whole.specs()) {
+      if (!spec.is_tied() && spec.name != embedding) {
+        EXPECT_TRUE(same_bits(half.gradient(spec.name), whole.gradient(spec.name))) << spec.name;
+        EXPECT_TRUE(same_bits(detached.gradient(spec.name), whole.gradient(spec.name)));
+      }
+    }
+  }
+}
+
 // What is computed again has the bits that it had.
 TEST(Model, RecomputedGradientsHaveTheSameBits) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {

@@ -112,6 +112,10 @@ std::vector<Bound> TestParameters::bind(int64_t unit, bool overwrite) {
       continue;
     }
     const std::string& name = root(spec);
+    if (name == frozen_) {
+      bound.push_back({values_[name], {}, false});
+      continue;
+    }
     const bool is_written = unit == 0 && specs_.back().is_tied();
     if (overwrite && !is_written) {
       gradients_[name].fill_(std::numeric_limits<double>::quiet_NaN());

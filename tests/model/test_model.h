@@ -55,6 +55,8 @@ class TestParameters {
   void move_value(const std::string& name, const at::Tensor& place) {
     values_.at(name) = place.copy_(values_.at(name));
   }
+  /// From now on the parameter is bound without gradient.
+  void freeze(const std::string& name) { frozen_ = name; }
 
  private:
   [[nodiscard]] const std::string& root(const ParameterSpec& spec) const;
@@ -64,6 +66,7 @@ class TestParameters {
   std::vector<ParameterSpec> specs_;
   std::map<std::string, at::Tensor> values_, gradients_;
   std::map<std::string, const ModuleHook*> hooks_;
+  std::string frozen_;
 };
 
 /// One micro-batch as the trainer runs it: returns the loss sum and leaves gradients in

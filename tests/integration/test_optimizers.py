@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Update rules in whole runs, and what [optimizer] says of single parameters."""
+import shutil
+
+import pytest
+
+import safetensors_file
+from conftest import assert_no_run
+
+CHANGES = {"run.steps": 12, "checkpoint.every": "12 steps", "validation.every": "never"}
+
+
+def tensors(work, step, output="out"):
+    """{name: bytes} of the model in a checkpoint."""
+    found = {}
+    for file in sorted(work.checkpoint(step, output).glob("**/*.safetensors")):
+        for name, (_, _, data) in safetensors_file.read_raw(file).items():
+            if name.startswith("model.") or name.startswith("lm_head"):
+                found[name] = found.get(name, b"") + data
+    assert found
+    return found
+
+
+RULES = {
+    "adamw with bf16 moments": {"optimizer.adamw.moments": "bf16"},
+    "sgd": {"optimizer.plugin": "sgd", "schedule.learning_rate": 0.3},
+    "lion": {"optimizer.plugin": "lion", "schedule.learning_rate": 1e-3},
+    "muon": {"optimizer.plugin": "muon"},
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_learns_and_resumes_bit_for_bit(work, rule):
+    work.config({**CHANGES, **RULES[rule], "checkpoint.every": "6 steps", "checkpoint.keep": 0})
+    work.train()
+    whole = work.metrics().columns()
+    assert work.metrics().losses[-1] < work.metrics().losses[0] - 0.2
+    last = tensors(work, 12)
+    shutil.rmtree(work.checkpoint(12))
+    work.train()
+    assert work.metrics().of("run")[1]["start_step"] == 6
+    assert work.metrics().columns() == whole
+    assert tensors(work, 12) == last
+
+
+def test_field_bug_b022_frozen_values_are_in_the_checkpoint(work):
+    frozen = ["model.layers.0.*", "model.embed_tokens.weight"]
+    work.config({**CHANGES, "checkpoint.every": "6 steps", "checkpoint.keep": 0, "optimizer.frozen": frozen})
+    work.train()
+    first, last = tensors(work, 6), tensors(work, 12)
+    is_frozen = {name: name.startswith("model.layers.0.") or name == "model.embed_tokens.weight" for name in first
+                 if not name.endswith("e_score_correction_bias")}
+    assert sum(is_frozen.values()) > 5
+    for name, stays in is_frozen.items():
+        assert (first[name] == last[name]) == stays, name
+    # Another seed makes other initial values: what is loaded are the file's.
+    work.train("--set", "run.seed=99", "--set", "run.steps=14", "--set", "checkpoint.every=14 steps")
+    later = tensors(work, 14)
+    assert all(later[name] == last[name] for name, stays in is_frozen.items() if stays)
+
+
+def test_a_detached_embedding_is_a_frozen_one(work):
+    """Without momentum and decay, a gradient of 0 leaves values and norm alone."""
+    work.config({**CHANGES, "optimizer.plugin": "sgd", "optimizer.sgd.momentum": 0.0, "schedule.learning_rate": 0.3})
+    work.train("--set", "optimizer.embedding_gradient_scale=0", "--set", "run.output=detached")
+    work.train("--set", "optimizer.frozen=[\"*embed*\"]", "--set", "run.output=frozen")
+    work.train("--set", "run.output=plain")
+    assert work.metrics("detached").columns() == work.metrics("frozen").columns()
+    assert work.metrics("detached").columns() != work.metrics("plain").columns()
+    assert tensors(work, 12, "detached") == tensors(work, 12, "frozen")
+
+
+def test_factors_by_pattern_move_what_they_name(work):
+    """A learning rate of 0 by pattern stands still, and the last pattern counts."""
+    work.config({**CHANGES, "run.steps": 3, "checkpoint.every": "1 steps", "checkpoint.keep": 0})
+    (work / "run.toml").write_text((work / "run.toml").read_text() +
+                                   '\n[optimizer.learning_rate_scale]\n"*" = 0.0\n"*norm*" = 1.0\n')
+    work.train()
+    first, last = tensors(work, 1), tensors(work, 3)
+    for name in first:
+        if not name.endswith("e_score_correction_bias"):
+            assert (first[name] != last[name]) == ("norm" in name), name
+
+
+def test_a_pattern_without_parameter_is_refused(work):
+    work.config({**CHANGES, "optimizer.frozen": ["model.layer.0.*"]})
+    result = work.train(code=2)
+    assert 'optimizer.frozen: "model.layer.0.*" matches no parameter; near are model.layers.0.' in result.err, result
+    assert_no_run(work)
+
+
+def test_to_freeze_all_is_refused(work):
+    work.config({**CHANGES, "optimizer.frozen": ["*"]})
+    result = work.train(code=2)
+    assert "nothing is left to train" in result.err, result
+
+
+def test_an_estimate_leaves_out_what_frozen_parameters_do_not_have(work):
+    def state(*arguments):
+        work.config(CHANGES)
+        result = work.run("estimate", "run.toml", *arguments)
+        assert result.code == 0, result
+        return result.out
+
+    assert state() != state("--set", 'optimizer.frozen=["model.layers.*"]')
