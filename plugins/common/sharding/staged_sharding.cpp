@@ -252,7 +252,7 @@ void StagedSharding::rollback(int64_t timeout_ns) {
 void StagedSharding::quiesce(int64_t timeout_ns) {
   if (parts_ != nullptr) {
     rollback(timeout_ns);
-    parts_->values.settle();
+    parts_->values.settle(timeout_ns);
   }
 }
 

@@ -65,9 +65,12 @@ Settling::Settling(const Host& host, int64_t timeout_ns)
       timeout_ns_(timeout_ns),
       deadline_ns_(now_ns() + std::max<int64_t>(timeout_ns, 0)) {}
 
+int64_t Settling::left_ns() const {
+  return timeout_ns_ > 0 ? std::max<int64_t>(deadline_ns_ - now_ns(), 0) : timeout_ns_;
+}
+
 void Settling::wait(Pending& pending) const {
-  const int64_t left =
-      timeout_ns_ > 0 ? std::max<int64_t>(deadline_ns_ - now_ns(), 0) : timeout_ns_;
+  const int64_t left = left_ns();
   try {
     pending.wait(host_, left);
   } catch (const Error& e) {

@@ -45,6 +45,8 @@ class Settling {
  public:
   Settling(const Host& host, int64_t timeout_ns);
   void wait(Pending& pending) const;
+  /// Of the time; negative: no limit.
+  [[nodiscard]] int64_t left_ns() const;
 
  private:
   Host host_;

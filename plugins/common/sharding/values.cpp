@@ -201,9 +201,10 @@ void Values::forget_gathered() {
   }
 }
 
-void Values::settle() {
+void Values::settle(int64_t timeout_ns) {
+  const Settling settling(host_, timeout_ns);
   for (Held& h : held_) {
-    h.pending.wait(host_);
+    h.pending.wait(host_, settling.left_ns());
   }
 }
 

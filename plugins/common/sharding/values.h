@@ -56,8 +56,8 @@ class Values {
   void publish(const ciuic_stream* stream);
   /// Own parts have changed: what was gathered shows what was.
   void forget_gathered();
-  /// Waits until all are told.
-  void settle();
+  /// Waits until all are told; throws what went wrong, or DEADLINE.
+  void settle(int64_t timeout_ns = -1);
   /// Forgets binds, and what was gathered.
   void rollback(int64_t timeout_ns);
 

@@ -43,6 +43,7 @@ CIUIC_SHARDING(InnerDropFrees, "inner_drop_frees", Fault::kInnerDropFrees)
 CIUIC_SHARDING(RollbackKeeps, "rollback_keeps_gradients", Fault::kRollbackKeepsGradients)
 CIUIC_SHARDING(SwallowsErrors, "swallows_errors", Fault::kSwallowsErrors)
 CIUIC_SHARDING(CountsIdle, "counts_idle", Fault::kCountsIdle)
+CIUIC_SHARDING(ReusesBucket, "reuses_bucket", Fault::kReusesBucket)
 // NOLINTEND
 
 }  // namespace
@@ -53,4 +54,4 @@ CIUIC_PLUGINS(m::GathersOnBind, m::OddOrder, m::ExtentsOverlap, m::ExtentsGap, m
               m::RanksPlanDifferently, m::NormCountsTiedTwice, m::NormIsLocal, m::SkipSteps,
               m::OverwritesSecond, m::ForgetsLast, m::ReshardsWrongly, m::IgnoresLrScale,
               m::AveragesGradients, m::InnerDropFrees, m::RollbackKeeps, m::SwallowsErrors,
-              m::CountsIdle)
+              m::CountsIdle, m::ReusesBucket)

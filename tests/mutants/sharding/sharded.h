@@ -35,7 +35,8 @@ enum class Fault {
   kInnerDropFrees,
   kRollbackKeepsGradients,
   kSwallowsErrors,
-  kCountsIdle
+  kCountsIdle,
+  kReusesBucket
 };
 
 struct Traits {

@@ -2,6 +2,7 @@
 //
 // Gathers, reductions and the norm of a plain sharding.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <ciuic/abi/services.h>
@@ -39,6 +40,10 @@ void Sharded::submit(const ciuic_group& group, ciuic_collective c) const {
   ciuic_work* work = nullptr;
   try {
     host().check(group.vt->submit(group.self, {&c, 1, sizeof(c)}, nullptr, &work));
+    const bool is_gradient = c.op == CIUIC_OP_REDUCE_SCATTER;
+    if (is(Fault::kReusesBucket) && is_gradient) {
+      std::memset(tensor_data(*c.in), 0, static_cast<size_t>(tensor_bytes(*c.in)));
+    }
     Work(work).wait(host());
   } catch (const Error& e) {
     if (!is(Fault::kSwallowsErrors)) {

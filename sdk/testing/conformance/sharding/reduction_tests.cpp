@@ -2,6 +2,7 @@
 //
 // How gradients are summed: over micro-batches and ranks, in the reduce type, over a second group,
 // and in an order that no world size changes.
+#include <chrono>
 #include <string>
 
 #include <ciuic/testing/features.hpp>
@@ -180,12 +181,14 @@ void second_sum(const TestContext& context) {
 /// Gradients that do not add up exactly, over 4 slots: the tree over slots is the same at any world.
 void any_world(const TestContext& context) {
   const Model model = small_model();
-  const auto run = [&](int world) {
+  const auto run = [&](int world, const std::vector<uint32_t>& positions) {
     auto end = std::make_unique<MemoryState>();
     drive(
         context, world, model,
         [&](StepDriver& d) {
           const auto slots = static_cast<uint32_t>(4 / world);
+          const uint32_t position = positions[static_cast<size_t>(d.rank().rank())];
+          d.set_position(position);
           const Schedule uses = plain_schedule(num_units(model), std::vector<bool>(slots, false));
           const int32_t code = d.code_of(d.try_begin(uses, true, CIUIC_STEP_ANY_WORLD));
           if (code == CIUIC_UNIMPLEMENTED) {
@@ -193,7 +196,7 @@ void any_world(const TestContext& context) {
           }
           require(code == CIUIC_OK, "begin_step with ANY_WORLD: " + std::string(code_name(code)));
           for (const ciuic_use& u : uses) {
-            const uint32_t slot = static_cast<uint32_t>(d.rank().rank()) * slots + u.micro_batch;
+            const uint32_t slot = position * slots + u.micro_batch;
             const auto gradient = [&](uint64_t param, int64_t i) {
               return std::sin(static_cast<double>(param * 100 + slot * 37) +
                               static_cast<double>(i)) *
@@ -208,14 +211,49 @@ void any_world(const TestContext& context) {
         end.get());
     return end;
   };
-  const auto alone = run(1);
-  for (const int world : {2, 4}) {
-    const auto end = run(world);
+  const auto alone = run(1, {0});
+  // Which rank holds which slots is first_slot's to say: with reversed bits, a rank keeps its samples
+  // when the world grows.
+  for (const std::vector<uint32_t>& positions :
+       {std::vector<uint32_t>{0, 1}, {0, 1, 2, 3}, {0, 2, 1, 3}}) {
+    const auto end = run(static_cast<int>(positions.size()), positions);
     for (const ModelParam& p : model) {
       require(stored(*end, p).data == stored(*alone, p).data,
-              "ANY_WORLD: " + p.name + " differs between " + std::to_string(world) +
+              "ANY_WORLD: " + p.name + " differs between " + std::to_string(positions.size()) +
                   " ranks and 1; sum as a balanced binary tree over global slots");
     }
+  }
+}
+
+/// A transport that reads a bucket long after submit returned: nobody may write to it before.
+void late_transports(const TestContext& context) {
+  require_exact(context);
+  const Model model = small_model();
+  for (const int world : {2, 3}) {
+    RankGroup ranks(world);
+    for (const char* name : {"world", "data", "control"}) {
+      ranks.meeting(name).execute_late(std::chrono::milliseconds(1));
+    }
+    MemoryState end;
+    drive(
+        context, ranks, model,
+        [&](StepDriver& d) {
+          for (uint64_t update = 1; update <= 3; ++update) {
+            const Schedule uses = plain_schedule(num_units(model), {false, false});
+            d.begin(uses);
+            d.walk(uses, whole_gradient);
+            d.end_backward();
+            (void)d.stats();
+            d.step(rule_step(update));
+          }
+        },
+        &end);
+    const GradientOf sum = [world](uint64_t param, int64_t i) {
+      return 2 * world * whole_gradient(param, i);
+    };
+    require_updated(
+        end, model, std::vector<GradientOf>(3, sum),
+        "collectives that run 1 ms after their submit, on " + std::to_string(world) + " ranks");
   }
 }
 
@@ -235,6 +273,8 @@ TestTable sharding_reduction_tests() {
        "micro-batches are added in the gradient's type, not the value's", accumulates_in_grad_type},
       {"sharding.grad.sum_group", 3, kKind, 60, "sum_group: the gradient is also summed there",
        second_sum},
+      {"sharding.grad.late", 3, kKind, 60,
+       "a transport that works late, beside the ranks, changes no bit", late_transports},
       {"sharding.grad.any_world", 3, kKind, 60,
        "ANY_WORLD: the same bits on 1, 2 and 4 ranks for arbitrary gradients", any_world},
   };

@@ -106,13 +106,16 @@ class StepDriver {
     step.flags = flags;
     step.step = step_ + 1;
     step.micro_batches = micro_batches;
-    step.first_slot = micro_batches * static_cast<uint32_t>(rank_.rank());
+    step.first_slot = micro_batches * position_.value_or(static_cast<uint32_t>(rank_.rank()));
     step.num_slots = micro_batches * static_cast<uint32_t>(rank_.world());
     if (is_known) {
       step.uses = to_array(uses_);
     }
     return vt().begin_step(self(), GuardedStruct(step).get());
   }
+  /// Which of the world's slots are this rank's: those after `position` other ranks'. Its number, unless
+  /// told.
+  void set_position(uint32_t position) { position_ = position; }
   /// The bindings stand until the matching drop.
   ArrayView<ciuic_binding> bind(const ciuic_use& u) {
     ciuic_array bindings{};
@@ -221,6 +224,7 @@ class StepDriver {
   ReferenceOptimizer* optimizer_;
   std::optional<PluginInstance> instance_;
   Schedule uses_;
+  std::optional<uint32_t> position_;
   uint64_t step_ = 0;
 };
 
