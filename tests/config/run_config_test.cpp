@@ -59,8 +59,7 @@ TEST(RunConfig, FactorsKeepTheOrderOfTheFile) {
 }
 
 TEST(RunConfig, FactorsOfAnOverrideKeepItsOrder) {
-  const Loaded loaded =
-      parse(kMinimal, {"optimizer.weight_decay_scale={ z = 1.0, a = 0.0 }"});
+  const Loaded loaded = parse(kMinimal, {"optimizer.weight_decay_scale={ z = 1.0, a = 0.0 }"});
   ASSERT_TRUE(loaded.ok()) << problems_of(loaded);
   ASSERT_EQ(loaded.config.optimizer.weight_decay_scale.size(), 2u);
   EXPECT_EQ(loaded.config.optimizer.weight_decay_scale[0].pattern, "z");
@@ -72,15 +71,16 @@ TEST(RunConfig, FactorsThatAreNone) {
                               "weight_decay_scale = 3\n"
                               "learning_rate_scale = { \"*a\" = -1, b = \"x\" }\n"
                               "embedding_gradient_scale = 1.5\n");
-  EXPECT_EQ(problems_of(loaded),
-            "x.toml:8: optimizer.weight_decay_scale: got 3, expected a table of patterns and "
-            "factors, such as { \"*norm*\" = 0.5 }, each, 0 to 1000000\n"
-            "x.toml:9: optimizer.learning_rate_scale.\"*a\": got -1, expected a finite number, 0 to "
-            "1000000\n"
-            "x.toml:9: optimizer.learning_rate_scale.b: got \"x\", expected a finite number, 0 to "
-            "1000000\n"
-            "x.toml:10: optimizer.embedding_gradient_scale: got 1.5, expected a finite number, 0 to "
-            "1");
+  EXPECT_EQ(
+      problems_of(loaded),
+      "x.toml:8: optimizer.weight_decay_scale: got 3, expected a table of patterns and "
+      "factors, such as { \"*norm*\" = 0.5 }, each, 0 to 1000000\n"
+      "x.toml:9: optimizer.learning_rate_scale.\"*a\": got -1, expected a finite number, 0 to "
+      "1000000\n"
+      "x.toml:9: optimizer.learning_rate_scale.b: got \"x\", expected a finite number, 0 to "
+      "1000000\n"
+      "x.toml:10: optimizer.embedding_gradient_scale: got 1.5, expected a finite number, 0 to "
+      "1");
 }
 
 // The contract's own example (design, section 5), but for the two keys that are not built yet.

@@ -14,7 +14,6 @@
 #endif
 
 #include <cstdint>
-
 #include <hwy/highway.h>
 
 #include "optimizer/block.h"
@@ -98,8 +97,7 @@ HWY_INLINE hn::Vec<Bits<D>> f16_of(D d, hn::Vec<D> x) {
   const auto scaled =
       hn::Mul(hn::Mul(hn::Abs(x), hn::Set(d, 0x1.0p+112F)), hn::Set(d, 0x1.0p-110F));
   // Adding a number of the right exponent rounds to the bits that fp16 has.
-  const auto exponent =
-      hn::Max(hn::And(twice, hn::Set(du, 0xFF000000U)), hn::Set(du, 0x71000000U));
+  const auto exponent = hn::Max(hn::And(twice, hn::Set(du, 0xFF000000U)), hn::Set(du, 0x71000000U));
   const auto anchor = hn::Add(hn::ShiftRight<1>(exponent), hn::Set(du, 0x07800000U));
   const auto bits = hn::BitCast(du, hn::Add(hn::BitCast(d, anchor), scaled));
   const auto magnitude = hn::Add(hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 0x7C00U)),
@@ -126,8 +124,8 @@ HWY_INLINE void store(D d, hn::Vec<D> x, const Column& column, int64_t i) {
   if (HWY_LIKELY(column.format == NumberFormat::F32)) {
     hn::StoreU(x, d, reinterpret_cast<float*>(column.data) + i);
   } else {
-    store_codes(d, column.format == NumberFormat::BF16 ? bf16_of(d, x) : f16_of(d, x),
-                column.data, i);
+    store_codes(d, column.format == NumberFormat::BF16 ? bf16_of(d, x) : f16_of(d, x), column.data,
+                i);
   }
 }
 

@@ -21,8 +21,8 @@ struct FollowElements {
   template <class D>
   HWY_INLINE void operator()(D d, int64_t i) const {
     const auto momentum = hn::Set(d, s.momentum);
-    const auto share = hn::Mul(hn::Mul(load(d, b.grad, i), hn::Set(d, s.grad_scale)),
-                               hn::Set(d, s.rest));
+    const auto share =
+        hn::Mul(hn::Mul(load(d, b.grad, i), hn::Set(d, s.grad_scale)), hn::Set(d, s.rest));
     const auto m = hn::Add(hn::Mul(load(d, b.state[0], i), momentum), share);
     store(d, m, b.state[0], i);
     hn::StoreU(s.nesterov ? hn::Add(share, hn::Mul(m, momentum)) : m, d, direction + i);

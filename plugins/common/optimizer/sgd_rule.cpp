@@ -25,8 +25,8 @@ struct SgdElements {
     auto direction = g;
     if (s.momentum != 0) {
       const auto momentum = hn::Set(d, s.momentum);
-      const auto buffer = hn::Add(hn::Mul(load(d, b.state[0], i), momentum),
-                                  hn::Mul(g, hn::Set(d, s.rest)));
+      const auto buffer =
+          hn::Add(hn::Mul(load(d, b.state[0], i), momentum), hn::Mul(g, hn::Set(d, s.rest)));
       store(d, buffer, b.state[0], i);
       direction = s.nesterov ? hn::Add(g, hn::Mul(buffer, momentum)) : buffer;
     }

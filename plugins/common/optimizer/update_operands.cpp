@@ -82,8 +82,8 @@ Block UpdateOperands::from(int64_t begin, int64_t end) const {
   block.first = static_cast<uint32_t>(index);
   block.count = std::min(end - begin, (int64_t{1} << 32) - int64_t{block.first});
   block.key = key_of_stretch(key_, index >> 32);
-  for (Column* column : {&block.grad, &block.master, &block.copy, &block.state[0],
-                         &block.state[1]}) {
+  for (Column* column :
+       {&block.grad, &block.master, &block.copy, &block.state[0], &block.state[1]}) {
     *column = column->from(begin);
   }
   return block;

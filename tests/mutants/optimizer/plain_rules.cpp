@@ -139,8 +139,7 @@ void MatrixRule::update(ArrayView<ciuic_update> updates, const ciuic_stream*) co
     }
     const double size = u.lr * (is_matrix ? 1 / (std::sqrt(squares) + 1e-9) : u.grad_scale);
     for (int64_t i = 0; i < u.num_elements; ++i) {
-      const float value =
-          read_at(master_of(u), i) - static_cast<float>(size) * read_at(*u.grad, i);
+      const float value = read_at(master_of(u), i) - static_cast<float>(size) * read_at(*u.grad, i);
       write_at(master_of(u), i, value);
       if (u.master != nullptr && !(is_matrix && forgets_copy_)) {
         write_at(*u.value, i, value);

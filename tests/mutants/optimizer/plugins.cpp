@@ -116,4 +116,5 @@ CIUIC_PLUGINS(m::StatelessSgd, m::Blocks64, m::NarrowMoments, m::ScalarAdamW, m:
               m::DecayCoupled, m::TruncatesCopy, m::KeepsOwnState, m::DependsOnRange,
               m::WritesPastEnd, m::EpsilonInsideRoot, m::IgnoresDecayFactor, m::AppliesLrScaleAgain,
               m::IgnoresGradScale, m::WritesGradient, m::CopiesTensors, m::ForgetsCopy,
-              m::SpreadsNan, m::SeedUnsaid, m::StochasticCopy, m::RoundsByPlace, m::RoundsFar, m::WholeMatrix, m::ForgetsMatrixCopy)
+              m::SpreadsNan, m::SeedUnsaid, m::StochasticCopy, m::RoundsByPlace, m::RoundsFar,
+              m::WholeMatrix, m::ForgetsMatrixCopy)

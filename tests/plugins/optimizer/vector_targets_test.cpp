@@ -135,8 +135,8 @@ TEST(VectorTargets, CopiesAreRoundedToNearestEven) {
             format == NumberFormat::BF16 ? float_to_bf16(in[i]) : float_to_f16(in[i]);
         const bool is_right =
             std::isnan(in[i]) ? std::isnan(value_of(format, copy[i])) : copy[i] == want;
-        ASSERT_TRUE(is_right) << std::hex << bits_of(in[i]) << " gave " << copy[i]
-                              << ", expected " << want;
+        ASSERT_TRUE(is_right) << std::hex << bits_of(in[i]) << " gave " << copy[i] << ", expected "
+                              << want;
       }
     });
   }
@@ -221,8 +221,8 @@ TEST(VectorTargets, ChancesAreIndependent) {
   // The square of a root of 2 that is half way: v = g g / 2 has its own dice.
   std::vector<float> root(kElements, std::sqrt(2 * float_of(0x3F808000)));
   const Chances v = roll(root, key(1), 0);
-  const auto ups = std::count_if(v.square.begin(), v.square.end(),
-                                 [](uint16_t code) { return code == 0x3F81; });
+  const auto ups =
+      std::count_if(v.square.begin(), v.square.end(), [](uint16_t code) { return code == 0x3F81; });
   EXPECT_NEAR(static_cast<double>(ups), kElements / 2.0, allowed + kElements * 1e-3);
   EXPECT_LT(excess(a.mean, v.square, 0), allowed + kElements * 1e-3);
 }
