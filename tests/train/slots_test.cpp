@@ -80,6 +80,49 @@ TEST(SlotSums, AnyWorldKeepsSlotsApartUntilAllAreHere) {
   EXPECT_EQ(rank0.total()[1], 30);
 }
 
+/// The loss that a step reports, of the token losses of each micro-batch, on ranks with as many
+/// micro-batches each.
+double reported(const std::vector<std::vector<double>>& batches, int world) {
+  const auto each = static_cast<uint32_t>(batches.size()) / static_cast<uint32_t>(world);
+  double loss_sum = 0;
+  double tokens = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    SlotSums sums(false, StepSlots(false, each, rank, world));
+    for (uint32_t m = 0; m < each; ++m) {
+      const std::vector<double>& losses = batches[static_cast<size_t>(rank) * each + m];
+      double sum = 0;
+      for (const double loss : losses) {
+        sum += loss;
+      }
+      sums.add(m, {sum, static_cast<double>(losses.size()), 0, 0, 0, 0});
+    }
+    loss_sum += sums.total()[0];
+    tokens += sums.total()[1];
+  }
+  return loss_sum / tokens;
+}
+
+TEST(SlotSums, FieldBug_B027_LossIsTheMeanOverTokensNotOverMicroBatches) {
+  EXPECT_EQ(reported({{4}, {1, 1, 2}}, 1), 2.0);
+}
+
+TEST(SlotSums, FieldBug_B028_TokensAreCountedOverRanksToo) {
+  EXPECT_EQ(reported({{4}, {1, 1, 2}}, 2), 2.0);
+  const std::vector<std::vector<double>> unequal{
+      std::vector<double>(1, 16), std::vector<double>(3, 8), std::vector<double>(5, 4),
+      std::vector<double>(7, 2)};
+  EXPECT_EQ(reported(unequal, 2), (16 + 24 + 20 + 14) / 16.0);
+  EXPECT_EQ(reported(unequal, 2), reported(unequal, 1));
+}
+
+TEST(SlotSums, FieldBug_B029_AccumulationDoesNotMultiplyTheLoss) {
+  EXPECT_EQ(reported({{2, 2}, {2, 2}, {2, 2}, {2, 2}}, 1), 2.0);
+}
+
+TEST(SlotSums, FieldBug_B031_ARankWithIgnoredTargetsOnlyBringsNothing) {
+  EXPECT_EQ(reported({{1, 3}, {}}, 2), 2.0);
+}
+
 TEST(SlotSums, OtherwiseThereIsOnePlace) {
   SlotSums sums(false, StepSlots(false, 2, 1, 2));
   sums.add(0, {1, 2, 3, 4, 5, 6});
