@@ -63,8 +63,10 @@ void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
 
 TEST_P(Attention, PathsAgree) {
   // Softmax and sums in another order: some 10 units in the last place.
-  for (const auto& [dtype, tolerance] :
-       {std::pair{at::kDouble, 1e-13}, {at::kFloat, 2e-6}, {at::kBFloat16, 2e-2}, {at::kHalf, 3e-3}}) {
+  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-13},
+                                         {at::kFloat, 2e-6},
+                                         {at::kBFloat16, 2e-2},
+                                         {at::kHalf, 3e-3}}) {
     const Outcome plain = run(AttentionPath::Reference, GetParam(), dtype);
     if (kernels::has_blocked_attention(dtype)) {
       const Outcome blocked = run(AttentionPath::Blocked, GetParam(), dtype);

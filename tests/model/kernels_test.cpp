@@ -197,7 +197,8 @@ TEST_P(Kernels, EmbeddingGradient) {
   EXPECT_LT(relative_error(fast, plain), GetParam() == at::kDouble ? 1e-13 : 1e-6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Dtypes, Kernels, ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16, at::kHalf),
+INSTANTIATE_TEST_SUITE_P(Dtypes, Kernels,
+                         ::testing::Values(at::kFloat, at::kDouble, at::kBFloat16, at::kHalf),
                          [](const auto& dtype) { return std::string(c10::toString(dtype.param)); });
 
 // Field bug B066: head dim 4, base 10000, position 1. Half-split code would give (0.5403, 0,

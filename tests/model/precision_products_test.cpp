@@ -56,17 +56,15 @@ class PlainPolicy final : public PolicyProducts {
   mutable Asked asked_;
 };
 
-bool is_linear(const ParameterSpec& spec) {
-  return spec.name.find("proj") != std::string::npos;
-}
+bool is_linear(const ParameterSpec& spec) { return spec.name.find("proj") != std::string::npos; }
 
 /// "model.layers.1.mlp.experts.gate_proj" of any expert's; empty: no expert's.
 std::string group_of(const std::string& name) {
   constexpr std::string_view kExperts = ".mlp.experts.";
   const size_t at = name.find(kExperts);
-  return at == std::string::npos
-             ? ""
-             : name.substr(0, at + kExperts.size()) + name.substr(name.find('.', at + kExperts.size()) + 1);
+  return at == std::string::npos ? ""
+                                 : name.substr(0, at + kExperts.size()) +
+                                       name.substr(name.find('.', at + kExperts.size()) + 1);
 }
 
 class PrecisionProducts : public ::testing::Test {

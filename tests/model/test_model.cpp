@@ -85,8 +85,8 @@ TestParameters::TestParameters(const ModelConfig& config, at::ScalarType dtype, 
       const bool is_norm = spec.init == Init::Ones;
       value.copy_(normal(spec.name, spec.shape, spec.init == Init::Normal ? deviation : 0.1)
                       .add(is_norm ? 1.0 : 0.0));
-      const bool stays_wide =
-          (dtype == at::kBFloat16 || dtype == at::kHalf) && (is_norm || spec.name.ends_with("mlp.gate.weight"));
+      const bool stays_wide = (dtype == at::kBFloat16 || dtype == at::kHalf) &&
+                              (is_norm || spec.name.ends_with("mlp.gate.weight"));
       values_[spec.name] = stays_wide ? value.to(at::kFloat) : value;
       gradients_[spec.name] =
           flat_gradients.narrow(0, offset, spec.num_elements()).view(spec.shape);
