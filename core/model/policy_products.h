@@ -37,6 +37,8 @@ class PolicyProducts {
   virtual ~PolicyProducts() = default;
   /// Throws what the policy reports.
   virtual void compute(const PolicyProduct& product) const = 0;
+  /// A unit of this micro-batch comes next.
+  virtual void at_micro_batch(uint32_t /*index*/) const {}
 };
 
 /// A module and the passes that the policy takes, bits 1 << pass.

@@ -62,6 +62,7 @@ void Events::remove_profilers() noexcept {
 }
 
 void Events::begin_step(uint64_t step, uint64_t attempt) {
+  step_ = step;
   uint64_t mask = 0;
   for (const Instance* p : profilers_) {
     mask |= p->vt<ciuic_profiler_vt>().mask(p->self());

@@ -33,6 +33,8 @@ class Events {
   void remove_profilers() noexcept;
   /// Re-reads the masks and tells profilers that a step begins.
   void begin_step(uint64_t step, uint64_t attempt);
+  /// The last step that began; 0: none yet.
+  [[nodiscard]] uint64_t step() const noexcept { return step_; }
   void flush(int64_t timeout_ns) noexcept;
 
   [[nodiscard]] bool wants(uint32_t category) const noexcept {
@@ -49,6 +51,7 @@ class Events {
   static ciuic_metrics_service make_service(Events* self);
 
   ciuic_metrics_service service_;
+  uint64_t step_ = 0;
   std::vector<const Instance*> profilers_;
   std::atomic<uint64_t> mask_{0};
   std::atomic<uint64_t> next_id_{1};

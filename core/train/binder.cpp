@@ -23,7 +23,9 @@ Binder::Binder(const ShardingPlugin& sharding, const Model& model)
     const auto count = model.unit_parameters(unit).size();
     bound_.emplace_back(count);
     for (size_t i = 0; i < count; ++i) {
-      bound_.back()[i].hook = model.hook(static_cast<size_t>(first) + i);
+      const ModuleHook* hook = model.hook(static_cast<size_t>(first) + i);
+      bound_.back()[i].hook = hook;
+      products_ = hook != nullptr ? hook->products : products_;
     }
     first += static_cast<int64_t>(count);
   }
@@ -37,6 +39,9 @@ void Binder::begin_step(ciuic_step step, std::vector<ciuic_use> walk) {
 }
 
 BoundUnit Binder::bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32_t flags) {
+  if (products_ != nullptr) {
+    products_->at_micro_batch(micro_batch);
+  }
   if (next_ == walk_.size() || walk_[next_].unit != unit || walk_[next_].pass != pass ||
       walk_[next_].micro_batch != micro_batch || walk_[next_].flags != flags) {
     throw std::logic_error("bind " + std::to_string(next_) + " of the step, unit " +

@@ -60,6 +60,7 @@ class Binder {
   std::vector<int64_t> first_;  // first parameter of each unit, and the end
   std::vector<Cached> cache_;   // by parameter
   std::vector<std::vector<Bound>> bound_;
+  const PolicyProducts* products_ = nullptr;  // of the hooks, if there are any
 };
 
 }  // namespace ciuic::core

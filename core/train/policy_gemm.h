@@ -26,6 +26,9 @@ class PolicyGemm final : public PolicyProducts {
   /// A hook for each parameter, in their order; nullptr: the policy takes nothing of it.
   [[nodiscard]] const std::vector<const ModuleHook*>& hooks() const { return by_parameter_; }
 
+  /// Of a parameter, or of a group of experts.
+  [[nodiscard]] const std::string& module_name(uint32_t module) const { return names_.at(module); }
+
   void compute(const PolicyProduct& product) const override;
 
  private:

@@ -256,6 +256,9 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
               std::to_string(threads) + " threads, " +
               rendezvous->members()[static_cast<size_t>(id.rank)]);
     session.emplace(plan, id, *rendezvous, threads, log);
+    if (options.watches_numbers) {
+      session->watch_numbers(folder.path());
+    }
     trainer.emplace(*session, folder, metrics, beginning.attempt,
                     load(*session, beginning, folder, opener),
                     TrainerOptions{options.is_quiet, options.steps_on_lines});

@@ -23,6 +23,7 @@ struct RankOptions {
   int store_fd = -1;
   bool is_quiet = false;
   bool steps_on_lines = false;
+  bool watches_numbers = false;
 };
 
 /// Done or Stopped. Throws Failure.

@@ -219,6 +219,13 @@ void Session::describe_parameters() {
   model_->set_hooks(policy_gemm_->hooks());
 }
 
+void Session::watch_numbers(const std::string& folder) {
+  numbers_probe_ = std::make_unique<NumbersProbe>(*policy_gemm_, model_->parameters(), events_,
+                                                  ArchiveOpener(plan_.catalog, log_), folder,
+                                                  identity_.rank, log_);
+  model_->set_hooks(numbers_probe_->hooks());
+}
+
 void Session::set_up_sharding() {
   for (const auto& group : groups_) {
     abi_groups_.push_back(group->c());

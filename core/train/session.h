@@ -24,6 +24,7 @@
 #include "core/plugin/events.h"
 #include "core/plugin/precision.h"
 #include "core/plugin/sharding.h"
+#include "core/train/numbers_probe.h"
 #include "core/train/parameter_table.h"
 #include "core/train/policy_gemm.h"
 #include "core/train/run_plan.h"
@@ -65,6 +66,9 @@ class Session {
   /// comes out of one.
   void finish();
 
+  /// From here on every product is looked at (numbers_probe.h). Before a trainer is made.
+  void watch_numbers(const std::string& folder);
+
  private:
   std::unique_ptr<HostContext> host_for(const ChosenPlugin& chosen);
   Decorate decorators_of(const ChosenPlugin& chosen);
@@ -99,6 +103,7 @@ class Session {
   std::vector<ParameterSpec> all_specs_;  // only where other ranks have other experts
   std::unique_ptr<ParameterTable> all_table_;
   std::unique_ptr<PolicyGemm> policy_gemm_;
+  std::unique_ptr<NumbersProbe> numbers_probe_;
   std::vector<ciuic_group> abi_groups_;
   std::unique_ptr<ShardingPlugin> sharding_;
   std::unique_ptr<BatchSchedulerPlugin> scheduler_;

@@ -84,7 +84,10 @@ void add_train_options(CommandLine& line) {
       "resume", po::value<std::string>()->default_value("auto")->value_name("WHERE"),
       "auto: the newest checkpoint that verifies, or the start; none: afresh, an old folder is "
       "moved aside; or a "
-      "checkpoint's path")("lines", "One line a step, on a terminal too");
+      "checkpoint's path")("lines", "One line a step, on a terminal too")(
+      "debug", po::value<std::string>()->value_name("WHAT"),
+      "numbers: name the first tensor of a step that is not finite, and keep its module's operands "
+      "for ciuic replay; slow");
   add_log_options(line);
   line.positional("file", 1);
 }

@@ -49,6 +49,10 @@ Arguments worker_arguments(const std::string& file, const std::vector<std::strin
       arguments.push_back(std::string("--") + flag);
     }
   }
+  if (values.count("debug") != 0) {
+    arguments.push_back("--debug");
+    arguments.push_back(get(values, "debug"));
+  }
   if (values.count("log-level") != 0) {
     arguments.push_back("--log-level");
     arguments.push_back(get(values, "log-level"));
@@ -121,6 +125,9 @@ int train(const Arguments& given) {
   const std::string file = get(*values, "file");
   if (file.empty()) {
     throw line.usage_failure("no FILE is given");
+  }
+  if (values->count("debug") != 0 && get(*values, "debug") != "numbers") {
+    throw line.usage_failure("--debug: got \"" + get(*values, "debug") + "\", expected numbers");
   }
   if (get(*values, "resume").empty()) {
     throw line.usage_failure("--resume is empty, expected auto, none or a checkpoint's path");

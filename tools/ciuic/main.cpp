@@ -20,12 +20,14 @@ struct Command {
 
 int evaluate(const Arguments& arguments) { become_worker("evaluate", arguments); }
 int estimate(const Arguments& arguments) { become_worker("estimate", arguments); }
+int replay(const Arguments& arguments) { become_worker("replay-product", arguments); }
 int generate(const Arguments& arguments) { become_worker("generate", arguments); }
 
 constexpr Command kCommands[] = {
     {"train", "trains the model that a TOML file describes", &train},
     {"evaluate", "loss, logits and gradients of a model on given tokens", &evaluate},
     {"generate", "continues a prompt", &generate},
+    {"replay", "computes what train --debug numbers kept again", &replay},
     {"estimate", "memory and FLOPs of a run, before it starts", &estimate},
     {"config", "checks, shows and documents configurations", &config},
     {"plugin", "lists and inspects plugins", &plugin},

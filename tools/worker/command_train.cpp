@@ -77,6 +77,7 @@ int train_rank(const Arguments& arguments) {
   options.run_id = get(*values, "run-id");
   options.store_fd = values->count("store-fd") != 0 ? (*values)["store-fd"].as<int>() : -1;
   options.is_quiet = terminal_level(*values) > core::LogLevel::Info;
+  options.watches_numbers = get(*values, "debug") == "numbers";
   options.steps_on_lines = values->count("lines") != 0;
   options.identity = core::rank_from_environment("tcp://").value_or(core::RankIdentity{});
   core::set_last_words(options.identity.rank, report_fd);

@@ -15,5 +15,6 @@ int estimate(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
 int generate(const Arguments& arguments);
 int replay(const Arguments& arguments);
+int replay_product(const Arguments& arguments);
 
 }  // namespace ciuic::tools

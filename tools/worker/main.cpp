@@ -30,6 +30,9 @@ int dispatch(const Arguments& all) {
     if (all[0] == "generate") {
       return generate(rest);
     }
+    if (all[0] == "replay-product") {
+      return replay_product(rest);
+    }
     if (all[0] == "replay") {
       return replay(rest);
     }
