@@ -100,7 +100,7 @@ struct NameFactor {
 
 struct OptimizerSection {
   std::string plugin = "adamw";
-  double gradient_clip_norm = 1.0;  // 0: off
+  double gradient_clip_norm = 1.0;                                  // 0: off
   std::vector<std::string> frozen;                                  // patterns
   std::vector<NameFactor> weight_decay_scale, learning_rate_scale;  // of several, the last counts
   double embedding_gradient_scale = 1;

@@ -207,8 +207,9 @@ void Session::create_model() {
 
 void Session::describe_parameters() {
   const auto describe = [&](std::span<const ParameterSpec> specs) {
-    return std::make_unique<ParameterTable>(
-        specs, *precision_, *optimizer_, plan_.config.optimizer, group_id(mesh_, "data"), group_id(mesh_, "expert_data"));
+    return std::make_unique<ParameterTable>(specs, *precision_, *optimizer_, plan_.config.optimizer,
+                                            group_id(mesh_, "data"),
+                                            group_id(mesh_, "expert_data"));
   };
   table_ = describe(model_->parameters());
   if (plan_.config.parallel.expert > 1) {

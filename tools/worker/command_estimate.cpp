@@ -113,8 +113,8 @@ Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
   const core::BatchPlan step = asked.largest_step(schedules.course);
   const auto precision = asked.create<core::PrecisionPlugin>(CIUIC_KIND_PRECISION);
   const auto optimizer = asked.create<core::Instance>(CIUIC_KIND_OPTIMIZER);
-  const std::vector<core::ParameterSpec> specs = core::parameter_specs(
-      plan.model, {0, plan.config.parallel.expert});
+  const std::vector<core::ParameterSpec> specs =
+      core::parameter_specs(plan.model, {0, plan.config.parallel.expert});
 
   Estimate e;
   e.base = core::resident_bytes();
@@ -127,7 +127,8 @@ Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
   e.flops_per_token = core::flops_per_token(plan.model, e.tokens);
   const std::vector<core::MeshGroup> mesh =
       core::mesh_groups(world, 0, static_cast<int>(plan.config.parallel.expert));
-  const core::ParameterTable table(specs, *precision, *optimizer, plan.config.optimizer, core::group_id(mesh, "data"),
+  const core::ParameterTable table(specs, *precision, *optimizer, plan.config.optimizer,
+                                   core::group_id(mesh, "data"),
                                    core::group_id(mesh, "expert_data"));
   asked.offer_optimizer(*optimizer);
   const auto sharding = asked.create<core::ShardingPlugin>(CIUIC_KIND_SHARDING);
