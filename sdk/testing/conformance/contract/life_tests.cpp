@@ -28,7 +28,10 @@ struct Growth {
   // malloc's smallest block is 32 bytes with its head, so one lost in each life shows as that.
   [[nodiscard]] bool looks_like_a_leak() const {
     constexpr double kBytesPerLife = 24;
-    return bytes >= 256 && bytes / lives >= kBytesPerLife;
+    // Of a few lives, as slow ones are, a pool's growth looks like that too.
+    constexpr int kMany = 100;
+    const double pool_bytes = lives >= kMany ? 256 : 4096;
+    return bytes >= pool_bytes && bytes / lives >= kBytesPerLife;
   }
 };
 
