@@ -2,6 +2,7 @@
 #include "core/train/checkpointing.h"
 
 #include <filesystem>
+#include <set>
 #include <unistd.h>
 
 #include <c10/core/InferenceMode.h>
@@ -46,9 +47,48 @@ void agree_on(const Session& session, const char* what, Body&& body) {
   agree(session.control(), mine ? &*mine : nullptr, what);
 }
 
-std::string state_key(const ciuic_param& parameter) {
-  const bool own_master = !same(parameter.master, parameter.value);
-  return (own_master ? "master/" : "value/") + std::string(to_view(parameter.name));
+bool is_frozen(const ciuic_param& parameter) { return (parameter.flags & CIUIC_PARAM_FROZEN) != 0; }
+
+/// Where a parameter's numbers are kept, and in which type: a master is what is trained.
+std::pair<std::string, ciuic_dtype> state_key(const ciuic_param& parameter) {
+  const std::string name(to_view(parameter.name));
+  const bool has_master = !is_frozen(parameter) && !same(parameter.master, parameter.value);
+  return has_master ? std::pair("master/" + name, parameter.master)
+                    : std::pair("value/" + name, parameter.value);
+}
+
+/// The names of optimizer states in a checkpoint that this run's rule does not have, or of the
+/// rule's that the checkpoint lacks: what a swapped rule forgets and begins anew.
+void warn_of_moments(const TensorSource& source, Session& session) {
+  constexpr std::string_view kPrefix = "moment/";
+  std::set<std::string> saved, wanted;
+  for (const ArchiveEntry& entry : source.entries()) {
+    if (entry.key.starts_with(kPrefix)) {
+      saved.insert(
+          entry.key.substr(kPrefix.size(), entry.key.find('/', kPrefix.size()) - kPrefix.size()));
+    }
+  }
+  for (const ciuic_param& p : session.parameters()) {
+    if (p.tied_to < 0 && !is_frozen(p)) {
+      for (const ciuic_state_spec& spec : optimizer_state(session.optimizer(), p)) {
+        wanted.insert(std::string(to_view(spec.name)));
+      }
+    }
+  }
+  for (const std::string& name : saved) {
+    if (!wanted.contains(name)) {
+      session.log().warn("the checkpoint's optimizer state " + name + " is not used: optimizer " +
+                         session.optimizer().name() + " has none of that name");
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (!saved.contains(name)) {
+      session.log().warn("optimizer " + session.optimizer().name() +
+                         " begins with fresh state: the "
+                         "checkpoint has no " +
+                         name);
+    }
+  }
 }
 
 }  // namespace
@@ -91,7 +131,11 @@ std::vector<ArchiveEntry> Checkpointing::entries(const std::string& train_json,
       continue;  // a tied one is kept once, under its root's name
     }
     const std::vector<int64_t> shape(p.global_shape, p.global_shape + p.ndim);
-    add(state_key(p), p.master, shape);
+    const auto [key, dtype] = state_key(p);
+    add(key, dtype, shape);
+    if (is_frozen(p)) {
+      continue;
+    }
     for (const ciuic_state_spec& spec : optimizer_state(session_.optimizer(), p)) {
       const bool like_parameter = spec.granule == 1 && spec.per_granule == 1;
       add("moment/" + std::string(to_view(spec.name)) + "/" + std::string(to_view(p.name)),
@@ -254,6 +298,9 @@ TrainState load_training_state(Session& session, const std::optional<std::string
   load_expert_biases(source, session.model().expert_biases());
   if (!checkpoint) {
     return {};
+  }
+  if (session.is_first()) {
+    warn_of_moments(source, session);
   }
   for (const auto& [instance, prefix] : stateful(session)) {
     load_state(*instance, source, prefix);

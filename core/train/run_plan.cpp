@@ -31,6 +31,10 @@ void check_parallel(const RunPlan& plan, int world, std::vector<Problem>& proble
     refuse("parallel.expert",
            got + "model.n_routed_experts (" + std::to_string(plan.model.n_routed_experts) + ")");
   }
+  if (expert > 1 && plan.model.num_moe_layers() == 0) {
+    refuse("parallel.expert", "got " + std::to_string(expert) +
+                                  ", expected 1: no layer of this model has routed experts");
+  }
   if (config.run.is_any_world() && expert > 1) {
     refuse("run.reproducible",
            "\"any_world\" needs parallel.expert = 1: tokens of several ranks meet in an expert");

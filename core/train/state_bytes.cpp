@@ -2,6 +2,7 @@
 #include "core/train/state_bytes.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include <ciuic/view.hpp>
@@ -63,7 +64,7 @@ int64_t whole(const std::vector<ciuic_param>& parameters, bool of_values) {
 }  // namespace
 
 StateBytes state_bytes(const ShardingPlugin& sharding, const std::vector<ciuic_param>& parameters,
-                       const std::vector<MeshGroup>& mesh, int world) {
+                       const std::vector<MeshGroup>& mesh, int world, uint32_t any_world_slots) {
   const SilentGroups groups(mesh);
   ciuic_shard_plan request{};
   request.struct_size = sizeof(request);
@@ -99,6 +100,12 @@ StateBytes state_bytes(const ShardingPlugin& sharding, const std::vector<ciuic_p
     if ((of_values ? state.values : state.gradients) < whole(parameters, of_values)) {
       state.gathered += kUnitsInFlight * largest_unit(parameters, of_values);
     }
+  }
+  if (any_world_slots > 0) {
+    // A binary counter of partial sums, and one more during the exchange (docs/sharding.md).
+    const int64_t sums = std::bit_width(any_world_slots - 1) + 1;
+    const int64_t gradient = whole(parameters, /*of_values=*/false);
+    state.slots = sums * gradient + (gradient - state.gradients);
   }
   return state;
 }

@@ -326,7 +326,8 @@ void Trainer::judge(const StepResult& result) {
   const bool is_scaled_down = result.next_loss_scale < result.loss_scale;
   skipped_in_a_row_ += is_scaled_down ? 0 : 1;
   const auto limit = static_cast<uint64_t>(session_.plan().config.optimizer.max_skipped_steps);
-  if (skipped_in_a_row_ > limit || state_.step == total_steps_) {
+  const bool is_last = state_.step == total_steps_;
+  if (skipped_in_a_row_ > limit || (is_last && !is_scaled_down)) {
     throw bad_numbers(result);
   }
   const std::string rank =

@@ -15,8 +15,9 @@ def tensors(work, step, output="out"):
     found = {}
     for file in sorted(work.checkpoint(step, output).glob("**/*.safetensors")):
         for name, (_, _, data) in safetensors_file.read_raw(file).items():
-            if name.startswith("model.") or name.startswith("lm_head"):
-                found[name] = found.get(name, b"") + data
+            role, _, parameter = name.partition("/")
+            if role == "value":
+                found[parameter] = found.get(parameter, b"") + data
     assert found
     return found
 

@@ -132,7 +132,8 @@ Estimate estimate_of(const core::RunPlan& plan, int world, core::Log& log) {
                                    core::group_id(mesh, "expert_data"));
   asked.offer_optimizer(*optimizer);
   const auto sharding = asked.create<core::ShardingPlugin>(CIUIC_KIND_SHARDING);
-  e.state = core::state_bytes(*sharding, table.parameters(), mesh, world);
+  e.state = core::state_bytes(*sharding, table.parameters(), mesh, world,
+                              plan.config.run.is_any_world() ? step.micro_batches : 0);
   const ciuic_dtype activation = precision->dtype_for("model", CIUIC_ROLE_ACTIVATION);
   const core::Objective first = schedules.objective.at({1, 0});
   e.activations =
@@ -186,6 +187,9 @@ void print_text(const core::RunPlan& plan, const Estimate& e, int64_t peak) {
   }
   print_row("masters", e.state.masters);
   print_row("optimizer state", e.state.optimizer);
+  if (e.state.slots > 0) {
+    print_row("sums of slots", e.state.slots, "run.reproducible = \"any_world\"");
+  }
   if (e.state.gathered > 0) {
     print_row("units made whole", e.state.gathered, "two, the largest");
   }
@@ -216,6 +220,7 @@ void print_json(const Estimate& e, int64_t peak) {
                                 {"master_bytes", e.state.masters},
                                 {"optimizer_bytes", e.state.optimizer},
                                 {"reduction_bytes", e.state.reductions},
+                                {"slot_bytes", e.state.slots},
                                 {"gathered_bytes", e.state.gathered},
                                 {"state_bytes", e.state.total()},
                                 {"activation_kept_bytes", e.activations.kept},

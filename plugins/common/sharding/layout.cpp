@@ -27,10 +27,10 @@ int32_t num_parts(const Settings& settings, const ciuic_group& group) {
     return group.size;
   }
   if (group.size % settings.shard_ranks != 0) {
-    throw Error(CIUIC_INVALID,
-                settings.who + ": shard_ranks = " + std::to_string(settings.shard_ranks) +
-                    " does not divide the " + std::to_string(group.size) + " ranks of group " +
-                    std::string(to_view(group.name)) + "; take a divisor, or 0 for all ranks");
+    throw Error(CIUIC_INVALID, "shard_ranks = " + std::to_string(settings.shard_ranks) +
+                                   " does not divide the " + std::to_string(group.size) +
+                                   " ranks of group " + std::string(to_view(group.name)) +
+                                   "; take a divisor, or 0 for all ranks");
   }
   return static_cast<int32_t>(settings.shard_ranks);
 }

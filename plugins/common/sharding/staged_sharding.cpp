@@ -44,6 +44,15 @@ ciuic_option_spec offload_option() {
                      CIUIC_OPTION_ALL_RANKS_EQUAL);
 }
 
+void check_shard_ranks(const Context& context) {
+  const int64_t ranks = context.options().i64("shard_ranks");
+  if (ranks != 0 && context.world() % ranks != 0) {
+    throw Error(CIUIC_INVALID, "shard_ranks = " + std::to_string(ranks) + " does not divide the " +
+                                   std::to_string(context.world()) +
+                                   " ranks; 0 shards over all of them");
+  }
+}
+
 Settings settings_of(const Context& context, const char* name, int stage) {
   const Options& options = context.options();
   const std::string who = std::string("sharding ") + name;

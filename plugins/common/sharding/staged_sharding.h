@@ -34,6 +34,8 @@ ciuic_option_spec bucket_size_option(const char* doc);
 ciuic_option_spec name_bad_rank_option();
 ciuic_option_spec shard_ranks_option();
 ciuic_option_spec offload_option();
+/// Before anything is set up: shard_ranks that do not divide the run's ranks. Throws INVALID.
+void check_shard_ranks(const Context& context);
 /// Of a stage from 1 on; logs what offload means on this device.
 Settings settings_of(const Context& context, const char* name, int stage);
 

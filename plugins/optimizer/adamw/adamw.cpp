@@ -67,8 +67,9 @@ class AdamW final : public Optimizer {
   static void validate(const Context& context) {
     for (const char* beta : {"beta1", "beta2"}) {
       if (const double value = context.options().f64(beta); !(value < 1)) {
-        throw Error(CIUIC_INVALID, std::string(beta) + " = " + std::to_string(value) +
-                                       " keeps the first moment for ever; use less than 1");
+        throw Error(CIUIC_INVALID,
+                    std::string(beta) + " = " + std::to_string(value) +
+                        " keeps the first value of its moment for ever; use less than 1");
       }
     }
   }

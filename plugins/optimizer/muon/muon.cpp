@@ -74,8 +74,9 @@ class Muon final : public Optimizer {
   static void validate(const Context& context) {
     for (const char* key : {"momentum", "beta1", "beta2"}) {
       if (const double value = context.options().f64(key); !(value < 1)) {
-        throw Error(CIUIC_INVALID, std::string(key) + " = " + std::to_string(value) +
-                                       " keeps the first moment for ever; use less than 1");
+        throw Error(CIUIC_INVALID,
+                    std::string(key) + " = " + std::to_string(value) +
+                        " keeps the first value of its moment for ever; use less than 1");
       }
     }
   }

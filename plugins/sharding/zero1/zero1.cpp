@@ -21,6 +21,8 @@ class Zero1 final : public stages::StagedSharding {
           "Gradients that are reduced together; smaller starts earlier, larger has less overhead"),
       stages::name_bad_rank_option(), stages::shard_ranks_option(), stages::offload_option());
 
+  static void validate(const Context& context) { stages::check_shard_ranks(context); }
+
   explicit Zero1(const Context& context)
       : StagedSharding(context, stages::settings_of(context, name, 1)) {}
 };

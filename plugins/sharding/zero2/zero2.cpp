@@ -20,6 +20,8 @@ class Zero2 final : public stages::StagedSharding {
                                  "reduced piece by piece"),
       stages::name_bad_rank_option(), stages::shard_ranks_option(), stages::offload_option());
 
+  static void validate(const Context& context) { stages::check_shard_ranks(context); }
+
   explicit Zero2(const Context& context)
       : StagedSharding(context, stages::settings_of(context, name, 2)) {}
 };

@@ -19,6 +19,8 @@ class Zero3 final : public stages::StagedSharding {
       stages::bucket_size_option("Parameters of a unit that are gathered and reduced together"),
       stages::name_bad_rank_option(), stages::shard_ranks_option(), stages::offload_option());
 
+  static void validate(const Context& context) { stages::check_shard_ranks(context); }
+
   explicit Zero3(const Context& context)
       : StagedSharding(context, stages::settings_of(context, name, 3)) {}
 };
