@@ -84,8 +84,8 @@ def refused_line(work, file):
 
 
 @pytest.mark.parametrize("kind, there", [
-    ("communicator", ["gloo", "local"]), ("sharding", ["ddp"]), ("optimizer", ["adamw"]),
-    ("precision", ["bf16", "fp32"]), ("batch_scheduler", ["fixed"]), ("checkpoint", ["safetensors", "sharded"]),
+    ("communicator", ["gloo", "local"]), ("sharding", ["ddp", "zero1", "zero2", "zero3"]), ("optimizer", ["adamw", "lion", "muon", "sgd"]),
+    ("precision", ["bf16", "fp16", "fp32", "fp8_block"]), ("batch_scheduler", ["fixed", "ramp"]), ("checkpoint", ["safetensors", "sharded"]),
 ])
 def test_unknown_plugin_lists_paths_and_all_of_its_kind(work, kind, there):
     work.config({"plugins.path": ["own"], f"{kind}.plugin": "nosuch"})

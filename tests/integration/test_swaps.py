@@ -107,8 +107,8 @@ def test_plugins_moved_away(moved):
 
 
 @pytest.mark.parametrize("kind, name, left", [
-    ("optimizer", "adamw", "none"), ("precision", "fp32", "bf16"), ("communicator", "gloo", "local"),
-    ("sharding", "ddp", "none"), ("batch_scheduler", "fixed", "ramp"), ("checkpoint", "sharded", "safetensors"),
+    ("optimizer", "adamw", "lion, muon, sgd"), ("precision", "fp32", "bf16, fp16, fp8_block"), ("communicator", "gloo", "local"),
+    ("sharding", "ddp", "zero1, zero2, zero3"), ("batch_scheduler", "fixed", "ramp"), ("checkpoint", "sharded", "safetensors"),
     ("profiler", "monitor", "none"),
 ])
 def test_one_plugin_deleted(moved, kind, name, left):
