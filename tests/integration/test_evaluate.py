@@ -5,6 +5,7 @@ import json
 import math
 import random
 import shutil
+import struct
 
 import pytest
 
@@ -208,7 +209,11 @@ def test_tokens_file_that_is_a_text(model):
 
 def test_damaged_model_is_refused(model, tmp_path):
     shutil.copytree(model.checkpoint(30), tmp_path / "step-00000030")
-    flip_byte(tmp_path / "step-00000030/shard-00000-of-00002.safetensors", 20000)
+    shard = tmp_path / "step-00000030/shard-00000-of-00002.safetensors"
+    data = shard.read_bytes()
+    (header,) = struct.unpack_from("<Q", data)
+    places = {name: entry["data_offsets"] for name, entry in json.loads(data[8:8 + header]).items() if name.startswith("value/")}
+    flip_byte(shard, 8 + header + min(begin for begin, _ in places.values()) + 1)
     result = model.run("evaluate", "--model", tmp_path / "step-00000030", "--tokens", "tokens.safetensors")
     assert_fault(result, 6, "step-00000030")
     assert result.out == ""
