@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Update rules in whole runs, and what [optimizer] says of single parameters."""
+import json
 import shutil
 
 import pytest
@@ -99,8 +100,11 @@ def test_to_freeze_all_is_refused(work):
 def test_an_estimate_leaves_out_what_frozen_parameters_do_not_have(work):
     def state(*arguments):
         work.config(CHANGES)
-        result = work.run("estimate", "run.toml", *arguments)
+        result = work.run("estimate", "run.toml", "--json", *arguments)
         assert result.code == 0, result
-        return result.out
+        return json.loads(result.out)
 
-    assert state() != state("--set", 'optimizer.frozen=["model.layers.*"]')
+    trained, frozen = state(), state("--set", 'optimizer.frozen=["model.layers.*"]')
+    assert frozen["value_bytes"] == trained["value_bytes"]
+    assert frozen["gradient_bytes"] < trained["gradient_bytes"]
+    assert frozen["optimizer_bytes"] == 2 * frozen["gradient_bytes"], "AdamW's two moments, of what is trained"
