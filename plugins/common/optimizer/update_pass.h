@@ -26,6 +26,19 @@ class UpdatePass {
   void run(const std::vector<const ciuic_update*>& updates, const ciuic_stream* stream,
            const BlockRule& rule) const;
 
+  /// The same with numbers that `scalars_of` takes from each update once, before the pass.
+  template <typename ScalarsOf, typename UpdateBlock>
+  void run_with(const std::vector<const ciuic_update*>& updates, const ciuic_stream* stream,
+                const ScalarsOf& scalars_of, const UpdateBlock& update_block) const {
+    std::vector<decltype(scalars_of(*updates.front()))> scalars;
+    scalars.reserve(updates.size());
+    for (const ciuic_update* u : updates) {
+      scalars.push_back(scalars_of(*u));
+    }
+    run(updates, stream,
+        [&](size_t index, const Block& block) { update_block(scalars[index], block); });
+  }
+
   [[nodiscard]] const StateFormat& state() const { return state_; }
 
  private:

@@ -20,8 +20,6 @@
 namespace ciuic::plugins::adamw {
 namespace {
 
-using optimizer::AdamWScalars;
-using optimizer::Block;
 using optimizer::NumberFormat;
 using optimizer::StateFormat;
 
@@ -79,13 +77,10 @@ class AdamW final : public Optimizer {
   }
 
   void update(ArrayView<ciuic_update> updates, const ciuic_stream* stream) const override {
-    std::vector<AdamWScalars> scalars;
-    scalars.reserve(updates.size());
-    for (const ciuic_update& u : updates) {
-      scalars.push_back(adamw_scalars(rule_, u, weight_decay_.of(u)));
-    }
-    pass_.run(optimizer::all_of(updates), stream,
-              [&](size_t index, const Block& block) { adamw_update(scalars[index], block); });
+    pass_.run_with(
+        optimizer::all_of(updates), stream,
+        [&](const ciuic_update& u) { return adamw_scalars(rule_, u, weight_decay_.of(u)); },
+        optimizer::adamw_update);
   }
 
  private:

@@ -17,9 +17,6 @@
 namespace ciuic::plugins::lion {
 namespace {
 
-using optimizer::Block;
-using optimizer::LionScalars;
-
 class Lion final : public Optimizer {
  public:
   static constexpr const char* name = "lion";
@@ -59,13 +56,10 @@ class Lion final : public Optimizer {
   }
 
   void update(ArrayView<ciuic_update> updates, const ciuic_stream* stream) const override {
-    std::vector<LionScalars> scalars;
-    scalars.reserve(updates.size());
-    for (const ciuic_update& u : updates) {
-      scalars.push_back(lion_scalars(rule_, u, weight_decay_.of(u)));
-    }
-    pass_.run(optimizer::all_of(updates), stream,
-              [&](size_t index, const Block& block) { lion_update(scalars[index], block); });
+    pass_.run_with(
+        optimizer::all_of(updates), stream,
+        [&](const ciuic_update& u) { return lion_scalars(rule_, u, weight_decay_.of(u)); },
+        optimizer::lion_update);
   }
 
  private:

@@ -119,13 +119,10 @@ class Muon final : public Optimizer {
   }
 
   void update_adamw(const Updates& updates, const ciuic_stream* stream) const {
-    std::vector<optimizer::AdamWScalars> scalars;
-    scalars.reserve(updates.size());
-    for (const ciuic_update* u : updates) {
-      scalars.push_back(adamw_scalars(adamw_, *u, weight_decay_.of(*u)));
-    }
-    adamw_pass_.run(updates, stream,
-                    [&](size_t index, const Block& block) { adamw_update(scalars[index], block); });
+    adamw_pass_.run_with(
+        updates, stream,
+        [&](const ciuic_update& u) { return adamw_scalars(adamw_, u, weight_decay_.of(u)); },
+        optimizer::adamw_update);
   }
 
   void update_matrices(const Updates& updates, const ciuic_stream* stream) const {

@@ -15,9 +15,6 @@
 namespace ciuic::plugins::sgd {
 namespace {
 
-using optimizer::Block;
-using optimizer::SgdScalars;
-
 class Sgd final : public Optimizer {
  public:
   static constexpr const char* name = "sgd";
@@ -70,13 +67,10 @@ class Sgd final : public Optimizer {
   }
 
   void update(ArrayView<ciuic_update> updates, const ciuic_stream* stream) const override {
-    std::vector<SgdScalars> scalars;
-    scalars.reserve(updates.size());
-    for (const ciuic_update& u : updates) {
-      scalars.push_back(sgd_scalars(rule_, u, weight_decay_.of(u)));
-    }
-    pass_.run(optimizer::all_of(updates), stream,
-              [&](size_t index, const Block& block) { sgd_update(scalars[index], block); });
+    pass_.run_with(
+        optimizer::all_of(updates), stream,
+        [&](const ciuic_update& u) { return sgd_scalars(rule_, u, weight_decay_.of(u)); },
+        optimizer::sgd_update);
   }
 
  private:
