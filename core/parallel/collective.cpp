@@ -56,6 +56,15 @@ void sum_in_place(const Group& group, std::span<int64_t> values, std::string_vie
   run(group, {make(CIUIC_OP_ALL_REDUCE, CIUIC_REDUCE_SUM, &tensor, label)}, "all_reduce");
 }
 
+void all_to_all(const Group& group, std::span<const int64_t> in, std::span<int64_t> out,
+                std::string_view label) {
+  const Tensor from(const_cast<int64_t*>(in.data()), kI64, {static_cast<int64_t>(in.size())});
+  const Tensor to(out.data(), kI64, {static_cast<int64_t>(out.size())});
+  ciuic_collective c = make(CIUIC_OP_ALL_TO_ALL, 0, &from, label);
+  c.out = to.ptr();
+  run(group, {c}, "all_to_all");
+}
+
 void barrier(const Group& group, std::string_view label) {
   if (group.size() > 1) {
     run(group, {make(CIUIC_OP_BARRIER, 0, nullptr, label)}, "barrier");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the host itself says over a group: small sums and maxima in host memory, barriers, and
+// What the host itself says over a group: small sums, maxima and counts in host memory, barriers, and
 // agreement on failures.
 #pragma once
 
@@ -20,6 +20,10 @@ void reduce_in_place(const Group& group, std::span<double> sums, std::span<doubl
 
 /// Sums int64 values in place over the group. Blocks.
 void sum_in_place(const Group& group, std::span<int64_t> values, std::string_view label);
+
+/// Even parts of `in`, one for each rank; `out` gets those of all ranks for this one. Blocks.
+void all_to_all(const Group& group, std::span<const int64_t> in, std::span<int64_t> out,
+                std::string_view label);
 
 void barrier(const Group& group, std::string_view label);
 

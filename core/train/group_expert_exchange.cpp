@@ -6,6 +6,7 @@
 #include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
 
+#include "core/parallel/collective.h"
 #include "core/train/tensor_bridge.h"
 
 namespace ciuic::core {
@@ -106,22 +107,7 @@ GroupExpertExchange::GroupExpertExchange(const Group& group, at::ScalarType rows
 
 std::vector<int64_t> GroupExpertExchange::counts(std::span<const int64_t> rows_E) const {
   std::vector<int64_t> out(rows_E.size());
-  const Tensor in_tensor(const_cast<int64_t*>(rows_E.data()), kI64,
-                         {static_cast<int64_t>(rows_E.size())});
-  const Tensor out_tensor(out.data(), kI64, {static_cast<int64_t>(out.size())});
-  ciuic_collective c{};
-  c.struct_size = sizeof(c);
-  c.op = CIUIC_OP_ALL_TO_ALL;
-  c.in = in_tensor.ptr();
-  c.out = out_tensor.ptr();
-  c.label = to_str("counts of experts");
-  ciuic_work* work = nullptr;
-  const Instance& blame = group_.plugin().instance();
-  blame.check(group_.c().vt->submit(group_.c().self, {&c, 1, sizeof(c)}, nullptr, &work),
-              "all_to_all");
-  if (const Work owned(work); owned) {
-    blame.check(work->ops->wait(work, -1), "all_to_all");
-  }
+  all_to_all(group_, rows_E, out, "counts of experts");
   return out;
 }
 

@@ -38,27 +38,23 @@ struct SilentGroups {
   std::vector<ciuic_group> abi;
 };
 
-/// The largest unit's values and gradients, whole.
-int64_t largest_unit(const std::vector<ciuic_param>& parameters, bool of_values) {
-  std::map<uint32_t, int64_t> units;
-  for (const ciuic_param& p : parameters) {
-    const bool counts = p.tied_to < 0 && (of_values || (p.flags & CIUIC_PARAM_FROZEN) == 0);
-    units[p.unit] += counts ? bytes_of(p.num_elements, of_values ? p.value : p.grad) : 0;
-  }
-  int64_t largest = 0;
-  for (const auto& [unit, bytes] : units) {
-    largest = std::max(largest, bytes);
-  }
-  return largest;
-}
+/// Values, or gradients, as they are where nothing is shared out.
+struct Whole {
+  int64_t total = 0;
+  int64_t largest_unit = 0;
+};
 
-int64_t whole(const std::vector<ciuic_param>& parameters, bool of_values) {
-  int64_t bytes = 0;
+Whole whole_of(const std::vector<ciuic_param>& parameters, bool of_values) {
+  std::map<uint32_t, int64_t> units;
+  Whole whole;
   for (const ciuic_param& p : parameters) {
-    const bool counts = p.tied_to < 0 && (of_values || (p.flags & CIUIC_PARAM_FROZEN) == 0);
-    bytes += counts ? bytes_of(p.num_elements, of_values ? p.value : p.grad) : 0;
+    if (p.tied_to < 0 && (of_values || (p.flags & CIUIC_PARAM_FROZEN) == 0)) {
+      const int64_t bytes = bytes_of(p.num_elements, of_values ? p.value : p.grad);
+      whole.total += bytes;
+      whole.largest_unit = std::max(whole.largest_unit, units[p.unit] += bytes);
+    }
   }
-  return bytes;
+  return whole;
 }
 
 }  // namespace
@@ -96,16 +92,14 @@ StateBytes state_bytes(const ShardingPlugin& sharding, const std::vector<ciuic_p
     }
   }
   constexpr int64_t kUnitsInFlight = 2;
-  for (const bool of_values : {true, false}) {
-    if ((of_values ? state.values : state.gradients) < whole(parameters, of_values)) {
-      state.gathered += kUnitsInFlight * largest_unit(parameters, of_values);
-    }
-  }
+  const Whole values = whole_of(parameters, /*of_values=*/true);
+  const Whole gradients = whole_of(parameters, /*of_values=*/false);
+  state.gathered += state.values < values.total ? kUnitsInFlight * values.largest_unit : 0;
+  state.gathered += state.gradients < gradients.total ? kUnitsInFlight * gradients.largest_unit : 0;
   if (any_world_slots > 0) {
     // A binary counter of partial sums, and one more during the exchange (docs/sharding.md).
     const int64_t sums = std::bit_width(any_world_slots - 1) + 1;
-    const int64_t gradient = whole(parameters, /*of_values=*/false);
-    state.slots = sums * gradient + (gradient - state.gradients);
+    state.slots = sums * gradients.total + (gradients.total - state.gradients);
   }
   return state;
 }

@@ -28,8 +28,6 @@ int64_t rows_of(const BatchPlan& plan, int64_t sequence_tokens) {
   return std::max<int64_t>(1, rows * plan.row_tokens / sequence_tokens);
 }
 
-}  // namespace
-
 std::vector<bool> idle_of(const std::vector<MicroBatch>& batches) {
   std::vector<bool> idle;
   for (const MicroBatch& batch : batches) {
@@ -54,6 +52,8 @@ SlotSums::Values sums_of(const PassResult& pass, const RouterTerms& terms) {
       pass.loss_sum, static_cast<double>(pass.tokens), terms.balance,
       terms.z,       pass.prediction_loss_sum,         static_cast<double>(pass.predicted_tokens)};
 }
+
+}  // namespace
 
 /// What a step found out, on its way from the passes to the metrics line.
 struct Trainer::StepResult {
@@ -259,7 +259,7 @@ void Trainer::update(StepResult& result) {
   const ciuic_grad_stats stats =
       session_.sharding().grad_stats(grad_scale, norm_named(config.optimizer.gradient_norm));
   result.is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
-  result.cause = cause_of(stats);
+  result.cause = result.is_bad ? cause_of(stats) : std::string();
   result.bad_rank = stats.non_finite != 0 ? stats.first_bad_rank : -1;
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
 
@@ -463,7 +463,7 @@ void Trainer::validate(bool is_due) {
   step.step = state_.step;
   step.micro_batches = static_cast<uint32_t>(validation_.size());
   binder_.begin_step(step, evaluation_walk(session_.model(), idle_of(validation_)));
-  // StepSlots in the order of the rows, which is the same at every world size.
+  // Slots in the order of the rows, which is the same at every world size.
   const auto world = static_cast<uint32_t>(session_.identity().world);
   const auto rank = static_cast<uint32_t>(session_.identity().rank);
   SlotSums slot_sums(is_any_world(),
