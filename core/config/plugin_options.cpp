@@ -392,6 +392,11 @@ void PluginOptions::add(const ciuic_option_spec& spec, const Node* node, const W
           path, *node, expected(spec) + (is_choice ? suggestion(*text, choices_of(spec)) : "")));
     }
   }
+  if (node != nullptr && (spec.flags & CIUIC_OPTION_PARAMETER_NAMES) != 0) {
+    const bool is_list = spec.type == CIUIC_TYPE_LIST_STRING;
+    name_patterns_.push_back(
+        {path, node->where, is_list ? own->texts : std::vector<std::string>{own->text}});
+  }
   options_.push_back(option);
   values_.push_back(std::move(own));
 }

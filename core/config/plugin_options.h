@@ -44,6 +44,13 @@ class PluginOptions {
   [[nodiscard]] TomlEntries toml_entries() const;
   /// Those that move a loss bit, as (name.key, text).
   [[nodiscard]] TomlEntries numeric_settings() const;
+  /// What was given for options that are patterns over parameters' names.
+  struct NamePatterns {
+    std::string key;  // "optimizer.adamw.no_decay"
+    Where where;
+    std::vector<std::string> patterns;
+  };
+  [[nodiscard]] const std::vector<NamePatterns>& name_patterns() const { return name_patterns_; }
   /// Options that were given and are deprecated.
   [[nodiscard]] const std::vector<Problem>& warnings() const { return warnings_; }
 
@@ -58,6 +65,7 @@ class PluginOptions {
   std::string name_;
   std::vector<std::unique_ptr<Value>> values_;
   std::vector<ciuic_option> options_;
+  std::vector<NamePatterns> name_patterns_;
   std::vector<Problem> warnings_;
 };
 

@@ -105,6 +105,7 @@ struct OptimizerSection {
   std::vector<NameFactor> weight_decay_scale, learning_rate_scale;  // of several, the last counts
   double embedding_gradient_scale = 1;
   std::string gradient_norm = "l2";
+  std::vector<std::string> gradient_norms;  // patterns
   int64_t max_skipped_steps = 10;
 };
 

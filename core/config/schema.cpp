@@ -170,6 +170,10 @@ constexpr std::array kKeys{
         "sum "
         "of magnitudes, or largest magnitude.",
         kMovesBits, 0, 0, "l2 | l1 | max"},
+    Key{"optimizer", "gradient_norms", KeyType::Strings,
+        at<&RunConfig::optimizer, &OptimizerSection::gradient_norms>,
+        "Norms of parts of the gradient that each step reports too: a pattern with * and ? over "
+        "full names of parameters for each, such as \"*.self_attn.*\"."},
     Key{"optimizer", "max_skipped_steps", KeyType::Integer,
         at<&RunConfig::optimizer, &OptimizerSection::max_skipped_steps>,
         "Steps in a row that may be skipped because the loss or a gradient is not finite, before "

@@ -3,6 +3,8 @@
 // The host's view of a sharding plugin: the calls of a step, in the order of abi/sharding.h.
 #pragma once
 
+#include <vector>
+
 #include <ciuic/abi/sharding.h>
 #include <ciuic/view.hpp>
 #include <ciuic/work.hpp>
@@ -46,12 +48,17 @@ class ShardingPlugin {
     check(vt().grad_ready(self(), &use, nullptr), "sharding.grad_ready");
   }
   void end_backward() const { check(vt().end_backward(self(), nullptr), "sharding.end_backward"); }
-  [[nodiscard]] ciuic_grad_stats grad_stats(double grad_scale,
-                                            uint32_t norm = CIUIC_NORM_L2) const {
+  /// Of all parameters, or where `params` is given of those.
+  [[nodiscard]] ciuic_grad_stats grad_stats(double grad_scale, uint32_t norm,
+                                            const std::vector<int64_t>* params = nullptr) const {
     ciuic_grad_request request{};
     request.struct_size = sizeof(request);
     request.grad_scale = grad_scale;
     request.norm = norm;
+    if (params != nullptr) {
+      request.num_params = static_cast<uint32_t>(params->size());
+      request.params = params->empty() ? &kNoParameter : params->data();
+    }
     ciuic_grad_stats stats{};
     stats.struct_size = sizeof(stats);
     check(vt().grad_stats(self(), &request, nullptr, &stats), "sharding.grad_stats");
@@ -70,6 +77,8 @@ class ShardingPlugin {
   }
 
  private:
+  static constexpr int64_t kNoParameter = -1;  // NULL would mean all
+
   [[nodiscard]] const ciuic_sharding_vt& vt() const noexcept {
     return instance_.vt<ciuic_sharding_vt>();
   }

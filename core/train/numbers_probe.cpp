@@ -4,10 +4,9 @@
 #include <filesystem>
 #include <utility>
 
-#include <ATen/ops/isfinite.h>
-
 #include "core/model/gradient.h"
 #include "core/model/product.h"
+#include "core/train/bad_pass.h"
 #include "core/train/tensor_bridge.h"
 
 namespace ciuic::core {
@@ -15,8 +14,6 @@ namespace {
 
 constexpr uint32_t kAllPasses = 0b1110;
 constexpr const char* kTensorFileFormat = "safetensors";
-
-bool is_finite(const at::Tensor& t) { return at::isfinite(t).all().item<bool>(); }
 
 void multiply_plainly(const PolicyProduct& p) {
   switch (p.pass) {

@@ -25,13 +25,12 @@ double factor_of(const std::vector<NameFactor>& factors, std::string_view name) 
   return last == factors.rend() ? 1.0 : last->factor;
 }
 
-class Check {
+class PatternCheck {
  public:
-  Check(const RunConfig& config, std::span<const ParameterSpec> parameters,
-        std::vector<Problem>& problems)
-      : config_(config), parameters_(parameters), problems_(problems) {}
+  PatternCheck(std::span<const ParameterSpec> parameters, std::vector<Problem>& problems)
+      : parameters_(parameters), problems_(problems) {}
 
-  void pattern(const std::string& key, const std::string& pattern) const {
+  void operator()(const std::string& key, const Where& where, const std::string& pattern) const {
     const ParameterSpec* tied = nullptr;
     for (const ParameterSpec& p : parameters_) {
       if (!matches_pattern(pattern, p.name)) {
@@ -49,19 +48,7 @@ class Check {
     } else {
       message += "; near are " + joined(nearest_names(pattern), ", ");
     }
-    problems_.push_back(problem_at(config_.where(key), std::move(message)));
-  }
-
-  void something_trains() const {
-    const bool all_frozen =
-        std::all_of(parameters_.begin(), parameters_.end(), [&](const ParameterSpec& p) {
-          return p.is_tied() || matches_any(config_.optimizer.frozen, p.name);
-        });
-    if (all_frozen) {
-      problems_.push_back(
-          problem_at(config_.where("optimizer.frozen"),
-                     "optimizer.frozen: all parameters are frozen, and nothing is left to train"));
-    }
+    problems_.push_back(problem_at(where, std::move(message)));
   }
 
  private:
@@ -83,10 +70,22 @@ class Check {
     return out;
   }
 
-  const RunConfig& config_;
   std::span<const ParameterSpec> parameters_;
   std::vector<Problem>& problems_;
 };
+
+void check_something_trains(const RunConfig& config, std::span<const ParameterSpec> parameters,
+                            std::vector<Problem>& problems) {
+  const bool all_frozen =
+      std::all_of(parameters.begin(), parameters.end(), [&](const ParameterSpec& p) {
+        return p.is_tied() || matches_any(config.optimizer.frozen, p.name);
+      });
+  if (all_frozen) {
+    problems.push_back(
+        problem_at(config.where("optimizer.frozen"),
+                   "optimizer.frozen: all parameters are frozen, and nothing is left to train"));
+  }
+}
 
 }  // namespace
 
@@ -97,17 +96,29 @@ ParameterRule rule_of(const OptimizerSection& section, std::string_view paramete
 
 void check_parameter_rules(const RunConfig& config, std::span<const ParameterSpec> parameters,
                            std::vector<Problem>& problems) {
-  const Check check(config, parameters, problems);
-  for (const std::string& pattern : config.optimizer.frozen) {
-    check.pattern("optimizer.frozen", pattern);
+  const PatternCheck check(parameters, problems);
+  const auto check_lists = [&](const std::string& key, const auto& list, const auto& pattern_of) {
+    for (const auto& entry : list) {
+      check(key, config.where(key), pattern_of(entry));
+    }
+  };
+  const auto itself = [](const std::string& pattern) { return pattern; };
+  const auto of_factor = [](const NameFactor& f) { return f.pattern; };
+  check_lists("optimizer.frozen", config.optimizer.frozen, itself);
+  check_lists("optimizer.gradient_norms", config.optimizer.gradient_norms, itself);
+  check_lists("optimizer.weight_decay_scale", config.optimizer.weight_decay_scale, of_factor);
+  check_lists("optimizer.learning_rate_scale", config.optimizer.learning_rate_scale, of_factor);
+  check_something_trains(config, parameters, problems);
+}
+
+void check_name_patterns(const PluginOptions& options, std::span<const ParameterSpec> parameters,
+                         std::vector<Problem>& problems) {
+  const PatternCheck check(parameters, problems);
+  for (const PluginOptions::NamePatterns& given : options.name_patterns()) {
+    for (const std::string& pattern : given.patterns) {
+      check(given.key, given.where, pattern);
+    }
   }
-  for (const NameFactor& f : config.optimizer.weight_decay_scale) {
-    check.pattern("optimizer.weight_decay_scale", f.pattern);
-  }
-  for (const NameFactor& f : config.optimizer.learning_rate_scale) {
-    check.pattern("optimizer.learning_rate_scale", f.pattern);
-  }
-  check.something_trains();
 }
 
 }  // namespace ciuic::core

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config/plugin_options.h"
 #include "core/config/run_config.h"
 #include "core/model/parameter_specs.h"
 
@@ -24,5 +25,8 @@ ParameterRule rule_of(const OptimizerSection& section, std::string_view paramete
 /// Patterns that match no parameter, with the names that come nearest; a model with nothing to train.
 void check_parameter_rules(const RunConfig& config, std::span<const ParameterSpec> parameters,
                            std::vector<Problem>& problems);
+/// Likewise patterns in the options of a plugin.
+void check_name_patterns(const PluginOptions& options, std::span<const ParameterSpec> parameters,
+                         std::vector<Problem>& problems);
 
 }  // namespace ciuic::core

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include <c10/core/InferenceMode.h>
 
+#include "core/train/bad_pass.h"
 #include "core/train/stopwatch.h"
 #include "core/train/walk.h"
 
@@ -95,7 +97,9 @@ PassResult Passes::head_backward(const MicroBatch& batch, const Pass& pass, uint
   const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_BACKWARD, index, flags);
   HeadGradient head = model_.head_loss_and_backward(unit.bindings(), training.hidden_BTD,
                                                     batch.targets, pass.objective.seed);
-  PassResult result{head.loss_sum, head.num_tokens, 0, 0};
+  PassResult result;
+  result.loss_sum = head.loss_sum;
+  result.tokens = head.num_tokens;
   training.hidden_BTD = std::move(head.dhidden);
   const double seed = pass.objective.seed * pass.objective.prediction /
                       static_cast<double>(std::max<int64_t>(1, model_.num_depths()));
@@ -132,7 +136,7 @@ void Passes::predict_backward(const Pass& pass, uint32_t index, uint32_t flags,
 PassResult Passes::backward(const MicroBatch& batch, const Pass& pass, uint32_t index,
                             uint32_t flags, Training& training) {
   const Span span(events_, CIUIC_CATEGORY_BACKWARD, "backward", index);
-  const PassResult result = head_backward(batch, pass, index, flags, training);
+  PassResult result = head_backward(batch, pass, index, flags, training);
   predict_backward(pass, index, flags, training);
   at::Tensor dhidden = std::move(training.hidden_BTD);
   for (int64_t u = model_.last_layer_unit(); u > 0; --u) {
@@ -141,6 +145,7 @@ PassResult Passes::backward(const MicroBatch& batch, const Pass& pass, uint32_t 
         model_.backward(u, unit.bindings(), dhidden, pass, training.tapes[static_cast<size_t>(u)]);
     unit.grad_ready();
   }
+  result.is_finite = std::isfinite(result.loss_sum) && is_finite(dhidden);
   const BoundUnit unit = binder_.bind(0, CIUIC_PASS_BACKWARD, index, flags);
   model_.embed_backward(unit.bindings(), batch.tokens, dhidden);
   for (const Training::Prediction& prediction : training.predictions) {
@@ -211,7 +216,10 @@ PassResult Passes::evaluate(const MicroBatch& batch, uint32_t index) {
   const at::Tensor hidden = forward(batch, pass, index, nullptr);
   const BoundUnit unit = binder_.bind(model_.head_unit(), CIUIC_PASS_FORWARD, index);
   const HeadLoss loss = model_.head_loss(unit.bindings(), hidden, batch.targets);
-  return {loss.loss_sum, loss.num_tokens, 0, 0};
+  PassResult result;
+  result.loss_sum = loss.loss_sum;
+  result.tokens = loss.num_tokens;
+  return result;
 }
 
 }  // namespace ciuic::core

@@ -18,6 +18,7 @@ struct PassResult {
   int64_t tokens = 0;
   double prediction_loss_sum = 0;  // over tokens and depths
   int64_t predicted_tokens = 0;
+  bool is_finite = true;  // of training: its loss, and the gradient where it reaches the embedding
 };
 
 struct PassSeconds {

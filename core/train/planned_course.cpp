@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/planned_course.h"
 
-#include <algorithm>
 #include <memory>
 
 namespace ciuic::core {
 namespace {
-
-constexpr const char* kGrows = "grows";
 
 StepTotals totals_of(const BatchPlan& plan) { return {plan.samples, plan.tokens, plan.row_tokens}; }
 
 }  // namespace
 
 bool has_growing_batch(const RunPlan& plan) {
-  const auto& features = plan.plugin(CIUIC_KIND_BATCH_SCHEDULER).found.descriptor->features;
-  return std::find(features.begin(), features.end(), kGrows) != features.end();
+  return plan.has_feature(CIUIC_KIND_BATCH_SCHEDULER, "grows");
 }
 
 ciuic_batch_request first_request(const RunPlan& plan, int world) {

@@ -193,6 +193,23 @@ void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
   validate_plugins(plan, sound, world, problems);
 }
 
+/// What the options and features of plugins have to do with the rest of the file.
+void check_plugins(const RunPlan& plan, std::span<const ParameterSpec> parameters,
+                   std::vector<Problem>& problems) {
+  if (!parameters.empty()) {
+    for (const auto& [kind, chosen] : plan.plugins) {
+      check_name_patterns(chosen.options, parameters, problems);
+    }
+  }
+  if (!plan.config.optimizer.gradient_norms.empty() &&
+      !plan.has_feature(CIUIC_KIND_SHARDING, "norm:params")) {
+    problems.push_back(problem_at(plan.config.where("optimizer.gradient_norms"),
+                                  "optimizer.gradient_norms: sharding \"" + plan.config.sharding +
+                                      "\" gives the norm of the whole gradient only (it lacks the "
+                                      "feature norm:params)"));
+  }
+}
+
 /// A problem names its field ("model.hidden_size: ..."): if that was overridden, it is said there.
 Where place_of(const std::string& problem, const RunConfig& config, const Where& otherwise) {
   for (const Entry& entry : config.model.overrides) {
@@ -280,6 +297,11 @@ Catalog catalog_of(const PluginsSection& section) {
   return Catalog(Catalog::search_path(section.path, section.allow_env), rules);
 }
 
+bool RunPlan::has_feature(uint32_t kind, std::string_view feature) const {
+  const std::vector<std::string>& features = plugin(kind).found.descriptor->features;
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
 std::chrono::nanoseconds RunPlan::collective_timeout() const {
   for (const ciuic_option& option :
        ArrayView<ciuic_option>(plugin(CIUIC_KIND_COMMUNICATOR).options.array())) {
@@ -331,17 +353,20 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
   RunPlan plan;
   plan.config = std::move(loaded.config);
   const int world = request.world > 0 ? request.world : static_cast<int>(plan.config.run.ranks);
+  std::vector<ParameterSpec> parameters;  // none where the model has a problem
   try {
     plan.catalog = catalog_of(plan.config.plugins);
     if (resolve_model(plan, log, problems)) {
       check_model(plan, problems);
       check_parallel(plan, world, problems);
       if (core::problems(plan.model).empty()) {
-        check_parameter_rules(plan.config, parameter_specs(plan.model), problems);
+        parameters = parameter_specs(plan.model);
+        check_parameter_rules(plan.config, parameters, problems);
       }
     }
     plan.parts.model_fields = model_entries(plan.model);
     find_plugins(plan, world, problems);
+    check_plugins(plan, parameters, problems);
   } catch (const Failure&) {
     // A missing plugin or an unreadable model is the answer only when the file itself is right: a wrong key may be why.
     if (problems.empty()) {

@@ -39,6 +39,8 @@ struct RunPlan {
   std::vector<std::string> notes;  // of the folder that the model comes from
 
   [[nodiscard]] const ChosenPlugin& plugin(uint32_t kind) const { return plugins.at(kind); }
+  /// Whether the plugin of this kind says that it can do this.
+  [[nodiscard]] bool has_feature(uint32_t kind, std::string_view feature) const;
   /// How long one collective may take: the communicator's own deadline.
   [[nodiscard]] std::chrono::nanoseconds collective_timeout() const;
   /// config.resolved.toml.

@@ -8,8 +8,11 @@
 #include <c10/core/InferenceMode.h>
 #include <nlohmann/json.hpp>
 
+#include <ciuic/name_pattern.hpp>
+
 #include "core/launch/version.h"
 #include "core/parallel/collective.h"
+#include "core/train/bad_pass.h"
 #include "core/train/process_memory.h"
 #include "core/train/stop_request.h"
 #include "core/train/stopwatch.h"
@@ -46,6 +49,20 @@ uint32_t norm_named(const std::string& name) {
   return name == "l1" ? CIUIC_NORM_L1 : name == "max" ? CIUIC_NORM_MAX : CIUIC_NORM_L2;
 }
 
+/// The ids of the parameters that each of optimizer.gradient_norms matches.
+std::vector<std::vector<int64_t>> norm_groups_of(const Session& session) {
+  std::vector<std::vector<int64_t>> groups;
+  for (const std::string& pattern : session.plan().config.optimizer.gradient_norms) {
+    std::vector<int64_t>& group = groups.emplace_back();
+    for (const ciuic_param& p : session.parameters()) {
+      if (matches_pattern(pattern, to_view(p.name))) {
+        group.push_back(static_cast<int64_t>(p.id));
+      }
+    }
+  }
+  return groups;
+}
+
 /// What is summed over all slots of a step.
 SlotSums::Values sums_of(const PassResult& pass, const RouterTerms& terms) {
   return {
@@ -74,10 +91,12 @@ struct Trainer::StepResult {
   double next_loss_scale = 1;
   double grad_norm = 0;
   double grad_norm_clipped = 0;
-  bool is_bad = false;      // the loss or a gradient is not finite
-  bool is_skipped = false;  // bad, or without a single token that counts
-  std::string cause;        // of a bad step: which tensor
+  std::vector<double> grad_norms;  // of optimizer.gradient_norms
+  bool is_bad = false;             // the loss or a gradient is not finite
+  bool is_skipped = false;         // bad, or without a single token that counts
+  std::string cause;               // of a bad step: which tensor
   int32_t bad_rank = -1;
+  std::optional<BadPass> bad_pass;  // this rank's first; once agreed, the run's
   bool should_stop = false;
   bool should_save = false;
   double rss_bytes = 0;
@@ -113,6 +132,7 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
           planned_course(session.plan(), session.scheduler(),
                          first_request(session.plan(), session.identity().world), first_plan_)),
       total_steps_(schedules_.course.total_steps()),
+      norm_groups_(norm_groups_of(session)),
       progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
                 state_.step, total_steps_),
       // One row a micro-batch where nothing may hang on which rows come together on a rank.
@@ -227,14 +247,18 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
     const PassResult pass =
         passes_.train(batches[m], m, m + 1 == plan.micro_batches, result.objective, result.passes);
     result.sums.add(m, sums_of(pass, session_.model().take_router_terms()));
+    if (!pass.is_finite && !result.bad_pass) {
+      result.bad_pass = BadPass{session_.identity().rank, slots.order()[m]};
+    }
   }
   session_.sharding().end_backward();
 }
 
 void Trainer::agree_on(StepResult& result) {
-  std::array<double, 3> maxima{static_cast<double>(resident_bytes()),
-                               StopRequest::is_raised() ? 1.0 : 0.0,
-                               result.should_save ? 1.0 : 0.0};
+  const int world = session_.identity().world;
+  std::array<double, 4> maxima{static_cast<double>(resident_bytes()),
+                               StopRequest::is_raised() ? 1.0 : 0.0, result.should_save ? 1.0 : 0.0,
+                               BadPass::vote(result.bad_pass, world)};
   reduce_in_place(session_.control(), result.sums.values(), maxima, "loss and votes");
   const SlotSums::Values sums = result.sums.total();
   result.loss_sum = sums[0];
@@ -245,6 +269,7 @@ void Trainer::agree_on(StepResult& result) {
   result.rss_bytes = maxima[0];
   result.should_stop = maxima[1] > 0;
   result.should_save = maxima[2] > 0;
+  result.bad_pass = BadPass::elected(maxima[3], world);
   state_.tokens += static_cast<uint64_t>(result.tokens);
 }
 
@@ -258,9 +283,12 @@ void Trainer::update(StepResult& result) {
                  : 0.0;
   const ciuic_grad_stats stats =
       session_.sharding().grad_stats(grad_scale, norm_named(config.optimizer.gradient_norm));
+  result.grad_norms = norms_of_groups(grad_scale);
   result.is_bad = stats.non_finite != 0 || !std::isfinite(result.objective_sum());
   result.cause = result.is_bad ? cause_of(stats) : std::string();
-  result.bad_rank = stats.non_finite != 0 ? stats.first_bad_rank : -1;
+  result.bad_rank = result.bad_pass         ? result.bad_pass->rank
+                    : stats.non_finite != 0 ? stats.first_bad_rank
+                                            : -1;
   result.grad_norm = stats.non_finite != 0 ? std::nan("") : stats.norm;
 
   const double max_norm = schedules_.gradient_clip_norm.at(result.position);
@@ -299,6 +327,17 @@ void Trainer::update(StepResult& result) {
   result.communication = session_.comm_clock().take();
 }
 
+std::vector<double> Trainer::norms_of_groups(double grad_scale) const {
+  const OptimizerSection& section = session_.plan().config.optimizer;
+  std::vector<double> norms;
+  for (const std::vector<int64_t>& params : norm_groups_) {
+    const ciuic_grad_stats stats =
+        session_.sharding().grad_stats(grad_scale, norm_named(section.gradient_norm), &params);
+    norms.push_back(stats.non_finite != 0 ? std::nan("") : stats.norm);
+  }
+  return norms;
+}
+
 std::string Trainer::cause_of(const ciuic_grad_stats& stats) const {
   if (stats.non_finite == 0) {
     return "the loss is not finite";
@@ -310,6 +349,18 @@ std::string Trainer::cause_of(const ciuic_grad_stats& stats) const {
   const std::string of = is_named ? " of " + specs[stats.first_bad_param].name : "";
   return "the gradient" + of + " is not finite (" + std::to_string(stats.non_finite) +
          " elements in all)";
+}
+
+/// " on rank 1, first in its micro-batch 0", as far as it is known.
+std::string Trainer::place_of(const StepResult& result) {
+  std::string text;
+  if (result.bad_rank >= 0) {
+    text += " on rank " + std::to_string(result.bad_rank);
+  }
+  if (result.bad_pass) {
+    text += ", first in its micro-batch " + std::to_string(result.bad_pass->micro_batch);
+  }
+  return text;
 }
 
 /// Says why a step was skipped; too many bad ones in a row end the run, as does a bad last one.
@@ -330,9 +381,7 @@ void Trainer::judge(const StepResult& result) {
   if (skipped_in_a_row_ > limit || (is_last && !is_scaled_down)) {
     throw bad_numbers(result);
   }
-  const std::string rank =
-      result.bad_rank >= 0 ? " on rank " + std::to_string(result.bad_rank) : std::string();
-  warn(step + result.cause + rank +
+  warn(step + result.cause + place_of(result) +
        (is_scaled_down
             ? "; the loss scale falls to " + text_of(result.next_loss_scale)
             : "; skipped in a row: " + std::to_string(skipped_in_a_row_) + " of at most " +
@@ -345,10 +394,14 @@ Failure Trainer::bad_numbers(const StepResult& result) const {
     what += ", " + std::to_string(skipped_in_a_row_) + " steps in a row";
   }
   Failure failure(ExitCode::Numbers, what,
-                  "lower the learning rate, or go on from an earlier checkpoint");
+                  "lower the learning rate, or go on from an earlier checkpoint; --debug numbers "
+                  "names the module where it begins");
   failure.with("step", std::to_string(result.step));
   if (result.bad_rank >= 0) {
     failure.with("rank", std::to_string(result.bad_rank));
+  }
+  if (result.bad_pass) {
+    failure.with("micro_batch", std::to_string(result.bad_pass->micro_batch));
   }
   return failure;
 }
@@ -400,12 +453,23 @@ void Trainer::report(const StepResult& r) {
       .add("data_seconds", r.data_seconds)
       .add("rss_bytes", static_cast<int64_t>(r.rss_bytes))
       .add("device_memory_bytes", int64_t{0});
+  add_group_norms(r, line);
   add_terms(r, line);
   add_scheduled(r, line);
   for (const auto& [name, value] : extra) {
     line.add(name, value);
   }
   metrics_->write(line);
+}
+
+void Trainer::add_group_norms(const StepResult& r, JsonLine& line) const {
+  nlohmann::json norms = nlohmann::json::object();
+  for (size_t i = 0; i < r.grad_norms.size(); ++i) {
+    norms[session_.plan().config.optimizer.gradient_norms[i]] = r.grad_norms[i];
+  }
+  if (!norms.empty()) {
+    line.add_raw("grad_norms", norms.dump());
+  }
 }
 
 /// Terms of the objective that this run has; balance and z with their weights in them.

@@ -50,11 +50,14 @@ class Trainer {
   void agree_on(StepResult& result);
   void update(StepResult& result);
   void update_expert_bias(double rate);
+  [[nodiscard]] std::vector<double> norms_of_groups(double grad_scale) const;
   [[nodiscard]] std::string cause_of(const ciuic_grad_stats& stats) const;
+  [[nodiscard]] static std::string place_of(const StepResult& result);
   void judge(const StepResult& result);
   [[nodiscard]] Failure bad_numbers(const StepResult& result) const;
   void warn(const std::string& text) const;
   void report(const StepResult& result);
+  void add_group_norms(const StepResult& result, JsonLine& line) const;
   void add_terms(const StepResult& result, JsonLine& line) const;
   void add_scheduled(const StepResult& result, JsonLine& line) const;
   void validate(bool is_due);
@@ -72,6 +75,7 @@ class Trainer {
   const BatchPlan first_plan_;
   const RunSchedules schedules_;
   const uint64_t total_steps_;
+  const std::vector<std::vector<int64_t>> norm_groups_;  // ids of parameters
   Progress progress_;
   std::vector<MicroBatch> validation_;
   uint64_t last_validated_ = ~uint64_t{0};

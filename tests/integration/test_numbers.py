@@ -25,11 +25,13 @@ def test_bad_steps_in_a_row_end_the_run(work):
     good = first_bad(steps)
     assert len(steps) == good + LIMIT + 1
     assert_fault(result, 7, "not finite", f"{LIMIT + 1} steps in a row", f"step={len(steps)}", remedy="learning rate", seconds=60)
+    assert "rank=0" in result.err and "micro_batch=0" in result.err, "weights are bad everywhere, so at once"
     assert [line["skipped_steps"] for line in steps[good:]] == [1, 2, 3, 4]
     assert all(line["grad_norm"] is None for line in steps[good:])
     warnings = [line for line in result.err.splitlines() if "is skipped" in line]
     assert len(warnings) == LIMIT, "once for all ranks, and the last is the error"
     assert f"skipped in a row: {LIMIT} of at most {LIMIT}" in warnings[-1]
+    assert "on rank 0, first in its micro-batch 0" in warnings[-1]
 
 
 def test_none_is_skipped_where_the_limit_says_so(work):

@@ -91,6 +91,30 @@ def test_a_pattern_without_parameter_is_refused(work):
     assert_no_run(work)
 
 
+@pytest.mark.parametrize("plugin, option", [("adamw", "no_decay"), ("muon", "adamw"), ("lion", "no_decay")])
+def test_a_pattern_of_a_plugin_without_parameter_is_refused(work, plugin, option):
+    work.config({**CHANGES, "optimizer.plugin": plugin, f"optimizer.{plugin}.{option}": ["*norm*", "*nrom*"]})
+    result = work.train(code=2)
+    assert f'optimizer.{plugin}.{option}: "*nrom*" matches no parameter; near are model.' in result.err, result
+    assert '"*norm*"' not in result.err, result
+
+
+@pytest.mark.parametrize("sharding", ["ddp", "zero1", "zero2", "zero3"])
+def test_norms_of_parts_of_the_gradient(work, sharding):
+    """Three patterns that part the parameters: squares add up to that of the whole. Tolerance: sums in double of the same numbers."""
+    parts = ["*embed*", "model.layers.*", "model.norm.weight", "lm_head.weight"]
+    work.config({**CHANGES, "run.ranks": 2, "communicator.plugin": "gloo", "sharding.plugin": sharding,
+                 "optimizer.gradient_norms": [*parts, "*"]})
+    work.train()
+    steps = work.metrics().of("step")
+    assert len(steps) == 12
+    for step in steps:
+        norms = step["grad_norms"]
+        assert list(norms) == sorted([*parts, "*"]), norms
+        assert norms["*"] == step["grad_norm"], step
+        assert sum(norms[p] ** 2 for p in parts) == pytest.approx(step["grad_norm"] ** 2, rel=1e-12), step
+
+
 def test_to_freeze_all_is_refused(work):
     work.config({**CHANGES, "optimizer.frozen": ["*"]})
     result = work.train(code=2)

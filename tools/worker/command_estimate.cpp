@@ -169,7 +169,9 @@ std::string grouped(int64_t number) {
 }
 
 void print_row(const char* name, int64_t bytes, const std::string& note = "") {
-  std::printf("  %-22s %12.3f GB  %s\n", name, static_cast<double>(bytes) / 1e9, note.c_str());
+  const bool is_large = bytes >= 1'000'000'000;
+  std::printf("  %-22s %12.3f %s  %s\n", name, static_cast<double>(bytes) / (is_large ? 1e9 : 1e6),
+              is_large ? "GB" : "MB", note.c_str());
 }
 
 void print_text(const core::RunPlan& plan, const Estimate& e, int64_t peak) {

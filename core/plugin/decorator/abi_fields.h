@@ -194,7 +194,8 @@ auto fields(V& v, ciuic_shard_plan& x) {
 }
 template <typename V>
 auto fields(V& v, ciuic_grad_request& x) {
-  return v("flags,grad_scale,norm", x.flags, x.grad_scale, x.norm);
+  return v("flags,grad_scale,norm,params", x.flags, x.grad_scale, x.norm,
+           numbers(x.params, x.num_params));
 }
 template <typename V>
 auto fields(V& v, ciuic_grad_stats& x) {

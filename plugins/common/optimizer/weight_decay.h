@@ -30,7 +30,7 @@ class WeightDecay {
     return option_strings("no_decay",
                           "Parameters without weight decay: patterns with * and ? over full names, "
                           "for example \"*norm*\"; by default all decay, as in torch",
-                          flags);
+                          flags | CIUIC_OPTION_PARAMETER_NAMES);
   }
 
  private:

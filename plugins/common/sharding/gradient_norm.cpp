@@ -55,6 +55,17 @@ GradientNorm::GradientNorm(const Host& host, ciuic_device device, const Settings
   }
 }
 
+GradientNorm::Wanted::Wanted(const ciuic_grad_request& request)
+    : is_all_(!CIUIC_CAN(&request, params)) {
+  if (!is_all_) {
+    params_ = {request.params, request.num_params};
+  }
+}
+
+bool GradientNorm::Wanted::operator()(uint64_t param) const {
+  return is_all_ || std::binary_search(params_.begin(), params_.end(), static_cast<int64_t>(param));
+}
+
 void GradientNorm::compute(const ciuic_grad_request& request, const ciuic_stream* stream,
                            ciuic_grad_stats& out) const {
   if (request.norm < CIUIC_NORM_L2 || request.norm > CIUIC_NORM_MAX) {
@@ -62,23 +73,24 @@ void GradientNorm::compute(const ciuic_grad_request& request, const ciuic_stream
                 settings_.who + " gives the norms L2 (1), L1 (2) and MAX (3), asked for norm " +
                     std::to_string(request.norm));
   }
+  const Wanted wanted(request);
   const bool is_l2 = request.norm == CIUIC_NORM_L2;
-  const Total total =
-      is_l2 && !gradients_.is_tree() ? squares(stream) : scanned(request.norm, stream);
+  const Total total = is_l2 && !gradients_.is_tree() ? squares(wanted, stream)
+                                                     : scanned(wanted, request.norm, stream);
   out.norm = (is_l2 ? std::sqrt(total.value) : total.value) * std::abs(request.grad_scale);
   out.non_finite = static_cast<uint64_t>(total.non_finite);
   out.first_bad_param = kNoParam;
   out.first_bad_rank = -1;
   if (out.non_finite > 0) {
     out.norm = std::numeric_limits<double>::quiet_NaN();
-    out.first_bad_param = first_bad_param(stream);
+    out.first_bad_param = first_bad_param(wanted, stream);
     out.first_bad_rank = first_bad_rank(out.first_bad_param, stream);
   }
 }
 
 /// Calls body(param, gradient) for the ranges that this rank answers for.
 template <typename Body>
-void GradientNorm::each_counted(const Body& body) const {
+void GradientNorm::each_counted(const Wanted& wanted, const Body& body) const {
   for (size_t b = 0; b < layout_.blocks().size(); ++b) {
     const Block& block = layout_.blocks()[b];
     if (!block.bucket.is_trained || (block.replica != 0 && !is_uniform_)) {
@@ -86,16 +98,17 @@ void GradientNorm::each_counted(const Body& body) const {
     }
     const int64_t first = block.own_range().begin;
     for (const Segment& s : block.own) {
-      if ((layout_.params()[s.param].flags & CIUIC_PARAM_IN_NORM) != 0 && s.begin < s.end) {
+      const bool is_counted = (layout_.params()[s.param].flags & CIUIC_PARAM_IN_NORM) != 0;
+      if (is_counted && s.begin < s.end && wanted(s.param)) {
         body(s.param, slice(gradients_.own(b), {s.at - first, s.at - first + s.end - s.begin}));
       }
     }
   }
 }
 
-GradientNorm::Total GradientNorm::squares(const ciuic_stream* stream) const {
+GradientNorm::Total GradientNorm::squares(const Wanted& wanted, const ciuic_stream* stream) const {
   ops_.fill(stats_, 0, stream);
-  each_counted([&](uint64_t, const Tensor& part) { ops_.add_stats(part, stats_, stream); });
+  each_counted(wanted, [&](uint64_t, const Tensor& part) { ops_.add_stats(part, stats_, stream); });
   std::array<double, 2> total = ops_.read<2>(stats_, stream);
   if (is_shared()) {
     reduce(total.data(), kF64, 2, CIUIC_REDUCE_SUM);
@@ -104,10 +117,11 @@ GradientNorm::Total GradientNorm::squares(const ciuic_stream* stream) const {
 }
 
 /// Element by element: L1 and MAX, for which the service has no sum; and exact sums.
-GradientNorm::Total GradientNorm::scanned(uint32_t norm, const ciuic_stream* stream) const {
+GradientNorm::Total GradientNorm::scanned(const Wanted& wanted, uint32_t norm,
+                                          const ciuic_stream* stream) const {
   sharding::ExactSum sum;
   Total total;
-  each_counted([&](uint64_t, const Tensor& part) {
+  each_counted(wanted, [&](uint64_t, const Tensor& part) {
     each_element(ops_, part, stream, [&](double x) {
       if (!std::isfinite(x)) {
         total.non_finite += 1;
@@ -138,9 +152,9 @@ GradientNorm::Total GradientNorm::scanned(uint32_t norm, const ciuic_stream* str
 }
 
 /// The lowest index. Only after bad news, so one at a time will do.
-uint64_t GradientNorm::first_bad_param(const ciuic_stream* stream) const {
+uint64_t GradientNorm::first_bad_param(const Wanted& wanted, const ciuic_stream* stream) const {
   double found = kNone;
-  each_counted([&](uint64_t param, const Tensor& part) {
+  each_counted(wanted, [&](uint64_t param, const Tensor& part) {
     ops_.fill(stats_, 0, stream);
     ops_.add_stats(part, stats_, stream);
     if (ops_.read<2>(stats_, stream)[1] > 0) {

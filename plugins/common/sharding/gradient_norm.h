@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include <ciuic/abi/sharding.h>
 #include <ciuic/sharding/exact_sum.hpp>
@@ -36,12 +37,23 @@ class GradientNorm {
     double value = 0;
     double non_finite = 0;
   };
-  [[nodiscard]] Total squares(const ciuic_stream* stream) const;
-  [[nodiscard]] Total scanned(uint32_t norm, const ciuic_stream* stream) const;
-  [[nodiscard]] uint64_t first_bad_param(const ciuic_stream* stream) const;
+  /// Which parameters are asked about.
+  class Wanted {
+   public:
+    explicit Wanted(const ciuic_grad_request& request);
+    [[nodiscard]] bool operator()(uint64_t param) const;
+
+   private:
+    bool is_all_;
+    std::span<const int64_t> params_;
+  };
+  [[nodiscard]] Total squares(const Wanted& wanted, const ciuic_stream* stream) const;
+  [[nodiscard]] Total scanned(const Wanted& wanted, uint32_t norm,
+                              const ciuic_stream* stream) const;
+  [[nodiscard]] uint64_t first_bad_param(const Wanted& wanted, const ciuic_stream* stream) const;
   [[nodiscard]] int32_t first_bad_rank(uint64_t param, const ciuic_stream* stream) const;
   template <typename Body>
-  void each_counted(const Body& body) const;
+  void each_counted(const Wanted& wanted, const Body& body) const;
 
   [[nodiscard]] bool is_shared() const { return !is_uniform_ && world_ > 1; }
   void reduce(void* values, ciuic_dtype dtype, int64_t count, uint32_t how) const;

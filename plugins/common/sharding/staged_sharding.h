@@ -12,6 +12,7 @@
 //   step          one call of the optimizer over this rank's parts, which are then published
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ Settings settings_of(const Context& context, const char* name, int stage);
 
 class StagedSharding : public Sharding {
  public:
+  static constexpr std::array<const char*, 2> features{"norm:params", nullptr};
+
   [[nodiscard]] const std::vector<ciuic_extent>& plan(const ciuic_shard_plan& request) override;
   void setup(const ciuic_shard_plan& request) override;
   void begin_step(const ciuic_step& step) override;

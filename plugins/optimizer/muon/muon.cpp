@@ -46,7 +46,7 @@ class Muon final : public Optimizer {
       option_strings("adamw",
                      "Matrices that AdamW updates: patterns with * and ? over full names; by "
                      "default \"*embed*\", \"*head*\" and \"*mlp.gate.weight\"",
-                     kShared),
+                     kShared | CIUIC_OPTION_PARAMETER_NAMES),
       option_f64("beta1", 0.9, 0.0, 1.0, "AdamW: decay of the mean of gradients; below 1", kShared),
       option_f64("beta2", 0.95, 0.0, 1.0, "AdamW: decay of the mean of squared gradients; below 1",
                  kShared),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The plain sharding as plugins: two that are right, and one for each fault.
+#include <array>
+
 #include "sharded.h"
 
 namespace ciuic::mutants {
@@ -12,6 +14,7 @@ class Named : public Sharded {
   explicit Named(const Context& context) : Sharded(context, Self::traits) {}
   static constexpr const char* version = "1.0.0";
   static constexpr const char* license = "MIT";
+  static constexpr std::array<const char*, 2> features{"norm:params", nullptr};
   static constexpr const char* summary = "a sharding for tests of the conformance kit";
 };
 
@@ -32,6 +35,7 @@ CIUIC_SHARDING(PlanReadsClock, "plan_reads_clock", Fault::kPlanReadsClock)
 CIUIC_SHARDING(RanksPlanDifferently, "ranks_plan_differently", Fault::kRanksPlanDifferently)
 CIUIC_SHARDING(NormCountsTiedTwice, "norm_counts_tied_twice", Fault::kNormCountsTiedTwice)
 CIUIC_SHARDING(NormIsLocal, "norm_is_local", Fault::kNormIsLocal)
+CIUIC_SHARDING(NormOfAll, "norm_of_all", Fault::kNormOfAll)
 CIUIC_SHARDING(SkipSteps, "skip_steps", Fault::kSkipSteps)
 CIUIC_SHARDING(OverwritesSecond, "overwrites_second_micro_batch",
                Fault::kOverwritesSecondMicroBatch)
@@ -51,7 +55,7 @@ CIUIC_SHARDING(ReusesBucket, "reuses_bucket", Fault::kReusesBucket)
 
 namespace m = ciuic::mutants;
 CIUIC_PLUGINS(m::GathersOnBind, m::OddOrder, m::ExtentsOverlap, m::ExtentsGap, m::PlanReadsClock,
-              m::RanksPlanDifferently, m::NormCountsTiedTwice, m::NormIsLocal, m::SkipSteps,
-              m::OverwritesSecond, m::ForgetsLast, m::ReshardsWrongly, m::IgnoresLrScale,
-              m::AveragesGradients, m::InnerDropFrees, m::RollbackKeeps, m::SwallowsErrors,
-              m::CountsIdle, m::ReusesBucket)
+              m::RanksPlanDifferently, m::NormCountsTiedTwice, m::NormIsLocal, m::NormOfAll,
+              m::SkipSteps, m::OverwritesSecond, m::ForgetsLast, m::ReshardsWrongly,
+              m::IgnoresLrScale, m::AveragesGradients, m::InnerDropFrees, m::RollbackKeeps,
+              m::SwallowsErrors, m::CountsIdle, m::ReusesBucket)

@@ -26,6 +26,7 @@ enum class Fault {
   kRanksPlanDifferently,
   kNormCountsTiedTwice,
   kNormIsLocal,
+  kNormOfAll,
   kSkipSteps,
   kOverwritesSecondMicroBatch,
   kForgetsLastParameter,

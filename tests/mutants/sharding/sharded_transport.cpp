@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Gathers, reductions and the norm of a plain sharding.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include <ciuic/abi/services.h>
 
@@ -152,7 +154,11 @@ void Sharded::grad_stats(const ciuic_grad_request& request, const ciuic_stream*,
     const bool counts = is(Fault::kNormCountsTiedTwice) ? true : p.tied_to < 0;
     const bool is_mine = !traits_.is_replicated || group_of(p).rank == 0;
     const bool is_frozen = (params_[root].flags & CIUIC_PARAM_FROZEN) != 0;
-    if (!counts || !is_mine || is_frozen || (p.flags & CIUIC_PARAM_IN_NORM) == 0) {
+    const std::span asked(request.params, request.num_params);
+    const bool is_asked =
+        request.params == nullptr || is(Fault::kNormOfAll) ||
+        std::find(asked.begin(), asked.end(), static_cast<int64_t>(p.id)) != asked.end();
+    if (!counts || !is_mine || is_frozen || !is_asked || (p.flags & CIUIC_PARAM_IN_NORM) == 0) {
       continue;
     }
     double own[2] = {0, 0};

@@ -119,12 +119,13 @@ std::string range_text(const core::OptionInfo& o) {
 }
 
 std::string flags_text(const core::OptionInfo& o) {
-  static constexpr std::array<std::pair<uint32_t, const char*>, 5> kNames{
+  static constexpr std::array<std::pair<uint32_t, const char*>, 6> kNames{
       {{CIUIC_OPTION_REQUIRED, "required"},
        {CIUIC_OPTION_LIVE, "may change between steps"},
        {CIUIC_OPTION_SECRET, "secret"},
        {CIUIC_OPTION_AFFECTS_NUMERICS, "moves the loss"},
-       {CIUIC_OPTION_ALL_RANKS_EQUAL, "equal on all ranks"}}};
+       {CIUIC_OPTION_ALL_RANKS_EQUAL, "equal on all ranks"},
+       {CIUIC_OPTION_PARAMETER_NAMES, "patterns over parameters' names"}}};
   std::vector<std::string> parts;
   for (const auto& [flag, name] : kNames) {
     if ((o.flags & flag) != 0) {

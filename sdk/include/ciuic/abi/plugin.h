@@ -30,7 +30,10 @@ enum {
   CIUIC_OPTION_LIVE = 2, /* may change between steps, by set_option, which must be there */
   CIUIC_OPTION_SECRET = 4,
   CIUIC_OPTION_AFFECTS_NUMERICS = 8, /* a change moves a loss bit: said at resume */
-  CIUIC_OPTION_ALL_RANKS_EQUAL = 16
+  CIUIC_OPTION_ALL_RANKS_EQUAL = 16,
+  /* Strings that are patterns with * and ? over parameters' names: the host refuses one that
+   * matches none. */
+  CIUIC_OPTION_PARAMETER_NAMES = 32
 };
 
 /* One option. The host turns TOML into a typed value, fills in the default, checks the range, and

@@ -104,7 +104,7 @@ class ShardingExercise final : public Exercise {
   static std::string grad_stats(const Instance& s) {
     const auto& vt = s.table<ciuic_sharding_vt>();
     const GuardedStruct<ciuic_grad_request> request(
-        ciuic_grad_request{sizeof(ciuic_grad_request), 0, 1.0, CIUIC_NORM_L2, 0});
+        ciuic_grad_request{sizeof(ciuic_grad_request), 0, 1.0, CIUIC_NORM_L2, 0, nullptr});
     const GuardedStruct<ciuic_grad_stats> stats;
     s.calls().check("grad_stats",
                     [&] { return vt.grad_stats(s.self(), request.get(), nullptr, stats.get()); });

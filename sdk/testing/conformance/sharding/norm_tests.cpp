@@ -5,6 +5,9 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <vector>
+
+#include <ciuic/testing/features.hpp>
 
 #include "sharding_tables.h"
 #include "steps.h"
@@ -94,6 +97,36 @@ void other_norms(const TestContext& context) {
     require(
         code == CIUIC_UNIMPLEMENTED,
         "norm 77 does not exist: got " + std::string(code_name(code)) + ", expected not supported");
+    d.step(rule_step(1), CIUIC_UPDATE_SKIP);
+  });
+}
+
+/// A partition of the parameters: the squares of the norms of its parts add up.
+void of_some_parameters(const TestContext& context) {
+  if (!has_feature(context.plugin.descriptor(), "norm:params")) {
+    throw NotOffered("the plugin does not say that it is norm:params");
+  }
+  drive(context, 2, small_model(), [&](StepDriver& d) {
+    d.run_backward([&](uint64_t param, int64_t) { return 1.0 + static_cast<double>(param); });
+    const auto square_of = [&](const std::vector<int64_t>& params, const int64_t* data) {
+      ciuic_grad_stats s{};
+      d.check(d.try_stats(0.5, CIUIC_NORM_L2, data, static_cast<uint32_t>(params.size()), s));
+      return s.norm * s.norm;
+    };
+    std::vector<std::vector<int64_t>> parts(2);
+    for (size_t p = 0; p < small_model().size(); ++p) {
+      parts[p % 2].push_back(static_cast<int64_t>(p));
+    }
+    const double even = square_of(parts[0], parts[0].data());
+    const double odd = square_of(parts[1], parts[1].data());
+    const double whole = d.stats(0.5).norm;
+    require(even > 0 && odd > 0 && even < whole * whole,
+            "squares of the norms of parameters 0, 2, ... and 1, 3, ...: " + std::to_string(even) +
+                " and " + std::to_string(odd) + " of " + std::to_string(whole * whole));
+    require_near(std::sqrt(even + odd), whole, kNormBound, "two parts of the gradient together");
+    const std::vector<int64_t> none;
+    const int64_t nothing = -1;
+    require(square_of(none, &nothing) == 0, "the norm of no parameters is 0");
     d.step(rule_step(1), CIUIC_UPDATE_SKIP);
   });
 }
@@ -203,6 +236,9 @@ TestTable sharding_norm_tests() {
        scales},
       {"sharding.norm.kinds", 3, kKind, 30,
        "L1 and MAX are right or UNIMPLEMENTED; an unknown norm is UNIMPLEMENTED", other_norms},
+      {"sharding.norm.params", 3, kKind, 30,
+       "norm:params: the norm of chosen parameters; those of a partition add up",
+       of_some_parameters},
       {"sharding.norm.experts", 3, kKind, 30,
        "experts in smaller groups count once each, replicas where IN_NORM says", experts},
       {"sharding.norm.experts_alone", 3, kKind, 30, "experts without a replica count once each",

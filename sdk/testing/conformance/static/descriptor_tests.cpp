@@ -20,14 +20,15 @@ constexpr uint32_t kKnownFlags = CIUIC_FLAG_RELOADABLE | CIUIC_FLAG_NEVER_UNLOAD
 
 /// The features of features.hpp with a colon. The words before it are the kit's: a feature that begins
 /// so and is not listed is a typing error.
-constexpr std::array<std::string_view, 21> kKnownFeatures{
+constexpr std::array<std::string_view, 22> kKnownFeatures{
     "rule:adamw",          "rule:sgd",           "rule:lion",
     "rounding:stochastic", "gradients:lossy",    "writer:rank0",
     "checksums:none",      "events:all",         "output:csv",
     "output:json",         "loss_scale:dynamic", "loss_scale:deepspeed",
     "loss_scale:megatron", "loss_scale:static",  "loss_scale:power_of_two",
     "cast:row_major",      "cast:saturates",     "scale:power_of_two",
-    "scale:delayed",       "drops:epoch",        "drops:long"};
+    "scale:delayed",       "drops:epoch",        "drops:long",
+    "norm:params"};
 
 /// The kit's features of the same word, where `feature` is none of them: "rule:adamw, rule:sgd";
 /// empty: it is known, or a plugin's own.

@@ -8,7 +8,9 @@
  * one plan. An attempt that cannot shrink any further is EXHAUSTED.
  *
  * Features: "lengths" (rows hold samples of any length; without it all have row_tokens), "adaptive"
- * (plans depend on reports), "drops:epoch", "drops:long" (what an epoch may leave out). */
+ * (plans depend on reports), "grows" (samples, tokens and row_tokens of a plan never shrink when step,
+ * consumed_samples or consumed_tokens rise, so a host finds out by a few calls how many steps are
+ * alike), "drops:epoch", "drops:long" (what an epoch may leave out). */
 #ifndef CIUIC_ABI_BATCH_SCHEDULER_H_
 #define CIUIC_ABI_BATCH_SCHEDULER_H_
 

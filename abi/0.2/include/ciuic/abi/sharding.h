@@ -92,7 +92,10 @@ typedef struct ciuic_grad_request {
   uint32_t struct_size, flags;
   double grad_scale; /* every gradient element times this: the loss scale removed */
   uint32_t norm;     /* CIUIC_NORM_; one that the plugin cannot give is UNIMPLEMENTED */
-  uint32_t reserved;
+  /* Of these parameters only: ids as in setup, ascending, each rank's own for what it holds a piece
+   * of; NULL: of all. Asked for of plugins with the feature "norm:params" alone. */
+  uint32_t num_params;
+  const int64_t* params;
 } ciuic_grad_request;
 
 typedef struct ciuic_grad_stats {

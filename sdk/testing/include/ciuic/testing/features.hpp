@@ -5,6 +5,7 @@
 //   rule:adamw rule:sgd rule:lion   an optimizer's update is that published rule, bit noise apart
 //   rounding:stochastic             an optimizer rounds copies or state by the seed, if so set up
 //   gradients:lossy                 a sharding compresses gradients on their way
+//   norm:params                     and gives the norm of chosen parameters, where one is asked for
 //   writer:rank0                    a checkpoint's tensors are all put by rank 0; it refuses others'
 //   checksums:none                  a checkpoint's format has none: changed data is read as it is
 //   events:all                      a profiler loses no event of its mask, in a run of normal rates

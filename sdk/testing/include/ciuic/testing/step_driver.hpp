@@ -135,10 +135,17 @@ class StepDriver {
     return out;
   }
   [[nodiscard]] ciuic_status* try_stats(double grad_scale, uint32_t norm, ciuic_grad_stats& out) {
+    return try_stats(grad_scale, norm, nullptr, 0, out);
+  }
+  /// Of `count` parameters; NULL: of all.
+  [[nodiscard]] ciuic_status* try_stats(double grad_scale, uint32_t norm, const int64_t* params,
+                                        uint32_t count, ciuic_grad_stats& out) {
     ciuic_grad_request request{};
     request.struct_size = sizeof(request);
     request.grad_scale = grad_scale;
     request.norm = norm;
+    request.num_params = count;
+    request.params = params;
     const GuardedStruct<ciuic_grad_stats> shown;
     ciuic_status* status =
         vt().grad_stats(self(), GuardedStruct(request).get(), nullptr, shown.get());
