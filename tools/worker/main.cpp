@@ -8,6 +8,7 @@
 
 #include <c10/util/Logging.h>
 
+#include "core/memory/tensor_arena.h"
 #include "core/plugin/trampoline/crash_handler.h"
 #include "core/plugin/trampoline/last_words.h"
 #include "tools/worker/commands.h"
@@ -46,8 +47,8 @@ int dispatch(const Arguments& all) {
 
 namespace {
 
-/// A step allocates and frees the same large blocks again and again. Kept in the heap they cost
-/// nothing; mapped anew they cost a page fault for every 4 KiB.
+/// A step allocates and frees the same large blocks again and again, in libraries too. Kept in the
+/// heap they cost nothing; mapped anew they cost a page fault for every 4 KiB.
 void keep_large_blocks() {
   constexpr int kLargest = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, kLargest);
@@ -58,6 +59,7 @@ void keep_large_blocks() {
 
 int main(int argc, char** argv) {
   keep_large_blocks();
+  ciuic::core::TensorArena::install();
   c10::initLogging();  // TORCH_CPP_LOG_LEVEL counts from here on
   ciuic::core::install_crash_handler();
   const ciuic::tools::Arguments arguments(argv + 1, argv + argc);
