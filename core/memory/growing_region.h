@@ -24,7 +24,9 @@ class GrowingRegion {
   size_t grow(size_t bytes);
 
  private:
-  std::byte* begin_ = nullptr;
+  void* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
+  std::byte* begin_ = nullptr;  // within, where a huge page may begin
   size_t reserved_ = 0;
   size_t size_ = 0;
 };
