@@ -59,7 +59,7 @@ boost-dll      .                            ^["<]boost/dll                      
 boost-options  .                            ^["<]boost/program_options                       ^tools/  Boost.Program_options is fenced to tools
 sodium         .                            ^["<]sodium[.]h                                  ^core/plugin/sha256[.]cpp$  libsodium is fenced to core/plugin/sha256.cpp
 pcre2          .                            ^["<]pcre2                                        ^core/data/tokenizer/pattern[.]cpp$  PCRE2 is fenced to core/data/tokenizer/pattern.cpp
-highway        .                            ^["<]hwy/                                         ^(plugins/common/optimizer|tests/plugins/optimizer)/  Highway is fenced to plugins/common/optimizer
+highway        .                            ^["<]hwy/                                         ^(plugins/common/(communicator|optimizer)|tests/plugins/optimizer)/  Highway is fenced to the two folders of plugins/common that have kernels
 spdlog         .                            ^["<]spdlog/                                     ^core/log/  spdlog is fenced to core/log
 END
 }

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "liveness.h"
-#include "text.h"
+#include "communicator/liveness.h"
+#include "communicator/text.h"
 
 namespace ciuic::plugins::gloo {
 namespace {

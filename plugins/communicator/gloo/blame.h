@@ -10,7 +10,7 @@
 
 #include <ciuic/error.hpp>
 
-#include "key_value.h"
+#include "communicator/key_value.h"
 
 namespace ciuic::plugins::gloo {
 

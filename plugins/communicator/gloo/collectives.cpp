@@ -7,8 +7,10 @@
 
 #include <ciuic/view.hpp>
 
-#include "capabilities.h"
-#include "reduction.h"
+#include "communicator/capabilities.h"
+#include "communicator/reduction.h"
+#include "communicator/sum_parts.h"
+#include "order_keys.h"
 
 namespace ciuic::plugins::gloo {
 namespace {

@@ -16,8 +16,8 @@
 
 #include <ciuic/host.hpp>
 
+#include "communicator/request.h"
 #include "operation.h"
-#include "request.h"
 
 namespace ciuic::plugins::gloo {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "liveness.h"
+#include "communicator/liveness.h"
+#include "communicator/text.h"
 #include "network.h"
 #include "process_group.h"
-#include "text.h"
 
 namespace ciuic::plugins::gloo {
 namespace {
@@ -25,26 +25,12 @@ struct Introduction {
 };
 
 /// Everybody's introduction, by group rank. Names who is missing at the deadline.
-std::vector<Introduction> introduce(const KeyValue& kv, const std::vector<int32_t>& ranks, int rank,
-                                    bool one_host, std::chrono::nanoseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+std::vector<Introduction> introduce(const Membership& group, bool one_host,
+                                    std::chrono::nanoseconds timeout) {
   const Introduction own{own_identity(), one_host ? std::vector<Address>() : own_addresses()};
-  kv.set("join/" + std::to_string(rank), own.text());
   std::vector<Introduction> all;
-  std::vector<int32_t> missing;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    if (const auto text = kv.get("join/" + std::to_string(r), deadline)) {
-      all.push_back(Introduction::parse(*text));
-    } else {
-      missing.push_back(ranks[r]);
-    }
-  }
-  if (!missing.empty()) {
-    throw Error(CIUIC_DEADLINE,
-                "gloo: rank " + std::to_string(ranks[static_cast<size_t>(rank)]) + " waited " +
-                    to_seconds(timeout) + " for the group of " + name_ranks(ranks) +
-                    "; no sign of " + name_ranks(missing),
-                missing.front());
+  for (const std::string& text : exchange(group, "join", own.text(), timeout, "gloo")) {
+    all.push_back(Introduction::parse(text));
   }
   return all;
 }
@@ -81,7 +67,7 @@ std::shared_ptr<Session> connect(const Host& host, const Settings& settings,
     return std::make_shared<Session>(host);
   }
   const auto deadline = Clock::now() + timeout;
-  const std::vector<Introduction> all = introduce(*kv, ranks, rank, settings.one_host, timeout);
+  const std::vector<Introduction> all = introduce(membership, settings.one_host, timeout);
   const std::string address = pick_address(settings, all, rank);
   const auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
   const GroupOptions group{kv->below("gloo"),

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "communicator/membership.h"
 #include "session.h"
 
 namespace ciuic::plugins::gloo {
@@ -20,13 +21,6 @@ struct Settings {
   std::string interface;
   int threads = 2;
   bool one_host = true;
-};
-
-/// A group as one of its ranks sees it.
-struct Membership {
-  std::vector<int32_t> ranks;  // global, by group rank
-  int rank = 0;                // in the group
-  std::optional<KeyValue> kv;  // the group's own keys; none for a group of one
 };
 
 /// Throws DEADLINE naming who is missing, UNAVAILABLE when no connection can be made.

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "quiet_thread.h"
+#include "communicator/quiet_thread.h"
+#include "communicator/text.h"
 #include "session.h"
-#include "text.h"
 
 namespace ciuic::plugins::gloo {
 namespace {

@@ -17,11 +17,11 @@
 
 #include <ciuic/communicator.hpp>
 
-#include "capabilities.h"
 #include "collectives.h"
+#include "communicator/capabilities.h"
+#include "communicator/request.h"
 #include "connect.h"
 #include "messages.h"
-#include "request.h"
 
 namespace ciuic::plugins::gloo {
 namespace {
@@ -59,18 +59,8 @@ class Gloo final : public Communicator {
     }
   }
 
-  explicit Gloo(const Context& c) : Communicator(c), settings_(read(c)) {
-    group_.rank = c.rank();
-    for (int32_t r = 0; r < c.world(); ++r) {
-      group_.ranks.push_back(r);
-    }
-    if (c.world() > 1) {
-      // A second instance in the same generation (a swap there and back) must not read the first
-      // one's keys.
-      const KeyValue kv(host(), "");
-      const int64_t instance = kv.add("instances/" + std::to_string(c.rank()), 1);
-      group_.kv = kv.below("group" + std::to_string(instance));
-    }
+  explicit Gloo(const Context& c)
+      : Communicator(c), settings_(read(c)), group_(whole_world(host(), c.rank(), c.world())) {
     session_ = connect(host(), settings_, group_, settings_.timeout);
   }
 
@@ -98,7 +88,7 @@ class Gloo final : public Communicator {
     std::vector<Request> others;
     for (const ciuic_collective& c : collectives) {
       (is_message(c.op) ? messages : others)
-          .push_back(check_request(c, group_.rank, static_cast<int>(group_.ranks.size()),
+          .push_back(check_request(name, c, group_.rank, static_cast<int>(group_.ranks.size()),
                                    settings_.timeout));
     }
     session_->check();
@@ -115,11 +105,7 @@ class Gloo final : public Communicator {
     if (request.count == 0) {
       return nullptr;
     }
-    Membership child = child_of(request);
-    if (group_.kv) {
-      child.kv = group_.kv->below("split" + std::to_string(number) + "-" +
-                                  std::to_string(request.ranks[0]));
-    }
+    Membership child = child_of(group_, request, number, name);
     const std::chrono::nanoseconds timeout =
         request.timeout_ns <= 0 ? settings_.timeout : std::chrono::nanoseconds(request.timeout_ns);
     return std::make_unique<Gloo>(host(), settings_, std::move(child), timeout);
@@ -140,31 +126,6 @@ class Gloo final : public Communicator {
   static Settings read(const Context& c) {
     return {std::chrono::nanoseconds(c.options().i64("timeout")), c.options().string("interface"),
             static_cast<int>(c.options().i64("threads")), c.local_world() == c.world()};
-  }
-
-  /// Without its keys.
-  [[nodiscard]] Membership child_of(const ciuic_split& request) const {
-    const auto refuse = [&](int32_t rank, const char* why) {
-      throw Error(CIUIC_INVALID, "gloo: split \"" + std::string(to_view(request.name)) +
-                                     "\": rank " + std::to_string(rank) + why);
-    };
-    Membership child;
-    child.rank = -1;
-    for (uint32_t i = 0; i < request.count; ++i) {
-      const int32_t parent = request.ranks[i];
-      if (parent < 0 || static_cast<size_t>(parent) >= group_.ranks.size()) {
-        refuse(parent, " is not in the group");
-      }
-      if (std::count(request.ranks, request.ranks + i, parent) > 0) {
-        refuse(parent, " occurs twice");
-      }
-      child.ranks.push_back(group_.ranks[static_cast<size_t>(parent)]);
-      child.rank = parent == group_.rank ? static_cast<int>(i) : child.rank;
-    }
-    if (child.rank < 0) {
-      refuse(group_.rank, " is not in its own group; ask with count 0 to be in none");
-    }
-    return child;
   }
 
   Settings settings_;

@@ -11,7 +11,7 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "key_value.h"
+#include "communicator/key_value.h"
 
 namespace ciuic::plugins::gloo {
 

@@ -2,13 +2,11 @@
 #include "messages.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <utility>
 
-#include <ciuic/view.hpp>
-
 #include "collectives.h"
+#include "communicator/self_delivery.h"
 
 namespace ciuic::plugins::gloo {
 namespace {
@@ -21,39 +19,6 @@ Message to_message(const Request& r) {
   Request both = r;  // the two ends of a message have one signature
   both.op = CIUIC_OP_SEND;
   return {{is_send(r), r.peer, data, bytes_of(r)}, r.tag, signature_of(both)};
-}
-
-/// The k-th send with a tag and the k-th receive with it.
-void copy_to_self(const std::vector<Request>& requests) {
-  std::map<uint32_t, std::pair<std::vector<const Request*>, std::vector<const Request*>>> by_tag;
-  for (const Request& r : requests) {
-    (is_send(r) ? by_tag[r.tag].first : by_tag[r.tag].second).push_back(&r);
-  }
-  std::vector<std::pair<const Request*, const Request*>> pairs;
-  for (const auto& [tag, ends] : by_tag) {
-    const auto& [sends, receives] = ends;
-    for (size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
-      if (i >= sends.size() || i >= receives.size()) {
-        const Request& alone = i < sends.size() ? *sends[i] : *receives[i];
-        throw Error(CIUIC_INVALID, alone.what +
-                                       ": a message to oneself needs its send and its receive, "
-                                       "with one tag, in the same submit");
-      }
-      if (bytes_of(*sends[i]) != bytes_of(*receives[i]) ||
-          !same(sends[i]->dtype, receives[i]->dtype)) {
-        throw Error(CIUIC_INVALID, receives[i]->what + ": expected " +
-                                       dtype_name(receives[i]->dtype) + ", got " +
-                                       std::to_string(bytes_of(*sends[i])) + " bytes of " +
-                                       dtype_name(sends[i]->dtype));
-      }
-      pairs.emplace_back(sends[i], receives[i]);
-    }
-  }
-  for (const auto& [send, receive] : pairs) {
-    if (bytes_of(*send) > 0) {
-      std::memmove(receive->out, send->in, static_cast<size_t>(bytes_of(*send)));
-    }
-  }
 }
 
 Operation exchange_messages(const std::vector<Request>& requests) {

@@ -9,8 +9,8 @@
 
 #include <vector>
 
+#include "communicator/request.h"
 #include "operation.h"
-#include "request.h"
 
 namespace ciuic::plugins::gloo {
 

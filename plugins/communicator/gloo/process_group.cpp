@@ -12,9 +12,9 @@
 
 #include <ciuic/view.hpp>
 
+#include "communicator/quiet_thread.h"
 #include "kv_store.h"
 #include "posted_transfers.h"
-#include "quiet_thread.h"
 #include "waiters.h"
 
 namespace ciuic::plugins::gloo {

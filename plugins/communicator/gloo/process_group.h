@@ -15,7 +15,7 @@
 #include <ciuic/abi/communicator.h>
 #include <ciuic/error.hpp>
 
-#include "key_value.h"
+#include "communicator/key_value.h"
 #include "transfer.h"
 
 namespace ciuic::plugins::gloo {

@@ -4,7 +4,7 @@
 #include <future>
 #include <utility>
 
-#include "quiet_thread.h"
+#include "communicator/quiet_thread.h"
 #include "transfer.h"
 
 namespace ciuic::plugins::gloo {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "quiet_thread.h"
+#include "communicator/quiet_thread.h"
 
 namespace ciuic::plugins::gloo {
 

@@ -10,9 +10,12 @@
 
 #include <ciuic/view.hpp>
 
-#include "plugins/communicator/gloo/liveness.h"
+#include "plugins/common/communicator/capabilities.h"
+#include "plugins/common/communicator/liveness.h"
+#include "plugins/common/communicator/reduction.h"
+#include "plugins/common/communicator/sum_parts.h"
 #include "plugins/communicator/gloo/network.h"
-#include "plugins/communicator/gloo/reduction.h"
+#include "plugins/communicator/gloo/order_keys.h"
 
 namespace ciuic::plugins::gloo {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Requests are checked before anything is sent.
-#include "plugins/communicator/gloo/request.h"
+#include "plugins/common/communicator/request.h"
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 #include <ciuic/view.hpp>
 
-#include "plugins/communicator/gloo/capabilities.h"
+#include "plugins/common/communicator/capabilities.h"
 #include "plugins/communicator/gloo/transfer.h"
 
 namespace ciuic::plugins::gloo {
@@ -35,7 +35,7 @@ struct Asked {
     c.out = out.ptr();
   }
   [[nodiscard]] Request check(int rank = 0, int world = 3) const {
-    return check_request(c, rank, world, 1s);
+    return check_request("gloo", c, rank, world, 1s);
   }
   [[nodiscard]] std::string refusal(int rank = 0) const {
     try {

@@ -3,9 +3,7 @@
 
 #include <ciuic/view.hpp>
 
-#include "reduction.h"
-
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 namespace {
 
 bool can_reduce(uint32_t reduce, ciuic_dtype dtype) {
@@ -40,6 +38,12 @@ bool has_parts(uint32_t op) {
 }
 
 }  // namespace
+
+bool is_narrow(ciuic_dtype dtype) { return same(dtype, kF16) || same(dtype, kBF16); }
+
+bool is_float(ciuic_dtype dtype) {
+  return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64);
+}
 
 uint64_t capability_bits(uint32_t op, uint32_t reduce, ciuic_dtype dtype, ciuic_device device) {
   const bool host_memory = device.type == CIUIC_DEVICE_CPU || device.type == CIUIC_DEVICE_CUDA_HOST;
@@ -93,4 +97,4 @@ const char* op_name(uint32_t op) {
   }
 }
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

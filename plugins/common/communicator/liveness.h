@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 
 /// Identifies this process for the peers: machine, process namespace, pid, start time. One word.
 [[nodiscard]] std::string own_identity();
@@ -17,4 +17,4 @@ namespace ciuic::plugins::gloo {
 /// Likewise for a process that is stopped (SIGSTOP, a debugger).
 [[nodiscard]] std::string stop_of(const std::string& identity);
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

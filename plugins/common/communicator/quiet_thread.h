@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 
 /// Threads made under it take no signals.
 class BlockSignals {
@@ -31,4 +31,4 @@ std::thread quiet_thread(Body body) {
   return std::thread(std::move(body));
 }
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 
 /// "1.500 s"
 inline std::string to_seconds(std::chrono::nanoseconds t) {
@@ -26,4 +26,4 @@ inline std::string name_ranks(const std::vector<int32_t>& ranks) {
   return text;
 }
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

@@ -10,7 +10,7 @@
 
 #include <ciuic/abi/communicator.h>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 
 /// A part of a tensor, in bytes.
 struct Part {
@@ -47,7 +47,8 @@ struct Request {
 
 /// Throws UNIMPLEMENTED for what capability_bits denies, INVALID for sizes, types and ranks that
 /// contradict each other.
-[[nodiscard]] Request check_request(const ciuic_collective& collective, int rank, int world,
-                                    std::chrono::nanoseconds default_timeout);
+/// `who` is the plugin, for messages.
+[[nodiscard]] Request check_request(const std::string& who, const ciuic_collective& collective,
+                                    int rank, int world, std::chrono::nanoseconds default_timeout);
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

@@ -8,7 +8,7 @@
 
 #include "capabilities.h"
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 namespace {
 
 /// Which tensors an operation uses on this rank, and which of them it cuts into a part per rank.
@@ -47,8 +47,9 @@ Shape shape_of(uint32_t op, bool is_root) {
 
 class Checker {
  public:
-  Checker(const ciuic_collective& c, int rank, int world, std::chrono::nanoseconds timeout)
-      : c_(c), shape_(shape_of(c.op, c.peer == rank)) {
+  Checker(const std::string& who, const ciuic_collective& c, int rank, int world,
+          std::chrono::nanoseconds timeout)
+      : who_(who), c_(c), shape_(shape_of(c.op, c.peer == rank)) {
     r_.op = c.op;
     r_.reduce = reduces(c.op) ? c.reduce : 0;
     r_.tag = c.tag;
@@ -89,7 +90,7 @@ class Checker {
   void describe() {
     const ciuic_tensor* t = c_.op == CIUIC_OP_BARRIER ? nullptr : shown();
     r_.dtype = t == nullptr ? kU8 : t->t.dtype;
-    r_.what = "gloo: " + std::string(op_name(c_.op)) + " #" + std::to_string(c_.sequence);
+    r_.what = who_ + ": " + std::string(op_name(c_.op)) + " #" + std::to_string(c_.sequence);
     if (c_.label.size > 0) {
       r_.what += " \"" + std::string(to_view(c_.label)) + "\"";
     }
@@ -232,6 +233,7 @@ class Checker {
     }
   }
 
+  const std::string& who_;
   const ciuic_collective& c_;
   const Shape shape_;
   Request r_;
@@ -239,9 +241,9 @@ class Checker {
 
 }  // namespace
 
-Request check_request(const ciuic_collective& collective, int rank, int world,
-                      std::chrono::nanoseconds default_timeout) {
-  return Checker(collective, rank, world, default_timeout).check();
+Request check_request(const std::string& who, const ciuic_collective& collective, int rank,
+                      int world, std::chrono::nanoseconds default_timeout) {
+  return Checker(who, collective, rank, world, default_timeout).check();
 }
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <unistd.h>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 namespace {
 
 std::string machine() {
@@ -82,4 +82,4 @@ std::string stop_of(const std::string& identity) {
   return state == 'T' || state == 't' ? "its process " + peer.pid + " is stopped" : "";
 }
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

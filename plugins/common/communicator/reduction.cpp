@@ -2,38 +2,21 @@
 #include "reduction.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>
 
-#include <c10/util/Half.h>
-
 #include <ciuic/view.hpp>
 
-namespace ciuic::plugins::gloo {
+#include "communicator/capabilities.h"
+#include "communicator/sum_parts.h"
+
+namespace ciuic::plugins {
 namespace {
 
 constexpr int64_t kBlock =
     1024;  // elements: the working set of a block stays in the first-level caches
-
-float bf16_to_f32(uint16_t bits) {
-  const uint32_t wide = uint32_t{bits} << 16;
-  float out = 0;
-  std::memcpy(&out, &wide, sizeof(out));
-  return out;
-}
-
-uint16_t f32_to_bf16(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  const uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-  const uint32_t quiet = (bits >> 16) | 0x40U;
-  return static_cast<uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
-}
 
 /// a = a op b.
 template <typename T, typename Op>
@@ -132,44 +115,29 @@ void reduce_plain(uint32_t reduce, std::span<const char* const> parts, int64_t n
   reduce_blocks<T>(reduce, parts, n, sizeof(T), out, load, store);
 }
 
-/// Flips the magnitude bits of negative numbers: floats in two's complement order. Its own inverse.
-template <typename Int>
-Int flip(Int bits) {
-  return bits ^ ((bits >> (sizeof(Int) * 8 - 1)) & std::numeric_limits<Int>::max());
-}
-
-template <typename Float, typename Int>
-void to_keys(Int nan_key, char* data, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    Float value;
-    Int bits;
-    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof(value)), sizeof(value));
-    std::memcpy(&bits, &value, sizeof(bits));
-    bits = value != value ? nan_key : flip(bits);
-    std::memcpy(data + i * static_cast<int64_t>(sizeof(bits)), &bits, sizeof(bits));
-  }
-}
-
-template <typename Int>
-void from_keys(char* data, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    Int bits;
-    std::memcpy(&bits, data + i * static_cast<int64_t>(sizeof(bits)), sizeof(bits));
-    bits = flip(bits);
-    std::memcpy(data + i * static_cast<int64_t>(sizeof(bits)), &bits, sizeof(bits));
-  }
-}
-
 }  // namespace
-
-bool is_narrow(ciuic_dtype dtype) { return same(dtype, kF16) || same(dtype, kBF16); }
-
-bool is_float(ciuic_dtype dtype) {
-  return is_narrow(dtype) || same(dtype, kF32) || same(dtype, kF64);
-}
 
 void reduce_parts(ciuic_dtype dtype, uint32_t reduce, std::span<const char* const> parts,
                   int64_t num_elements, void* out) {
+  char* const outs[] = {static_cast<char*>(out)};
+  reduce_parts(dtype, reduce, parts, num_elements, outs);
+}
+
+void reduce_parts(ciuic_dtype dtype, uint32_t reduce, std::span<const char* const> parts,
+                  int64_t num_elements, std::span<char* const> outs) {
+  const bool is_average = reduce == CIUIC_REDUCE_AVG;
+  if ((reduce == CIUIC_REDUCE_SUM || is_average) && has_sum_kernel(dtype, parts.size())) {
+    const int divisor = is_average ? static_cast<int>(parts.size()) : 1;
+    return sum_in_vectors(dtype, parts, num_elements, divisor, outs);
+  }
+  reduce_parts_plainly(dtype, reduce, parts, num_elements, outs[0]);
+  for (char* const copy : outs.subspan(1)) {
+    std::memcpy(copy, outs[0], static_cast<size_t>(num_elements * dtype_bytes(dtype)));
+  }
+}
+
+void reduce_parts_plainly(ciuic_dtype dtype, uint32_t reduce, std::span<const char* const> parts,
+                          int64_t num_elements, void* out) {
   if (is_narrow(dtype)) {
     const auto load = [dtype](const char* from, float* to, int64_t count) {
       widen(dtype, from, to, count);
@@ -202,53 +170,4 @@ void divide_(ciuic_dtype dtype, void* data, int64_t num_elements, int divisor) {
   }
 }
 
-void to_order_keys_(ciuic_dtype dtype, uint32_t reduce, void* data, int64_t num_elements) {
-  const bool max = reduce == CIUIC_REDUCE_MAX;
-  auto* bytes = static_cast<char*>(data);
-  if (same(dtype, kF64)) {
-    using Limits = std::numeric_limits<int64_t>;
-    to_keys<double, int64_t>(max ? Limits::max() : Limits::min(), bytes, num_elements);
-  } else {
-    using Limits = std::numeric_limits<int32_t>;
-    to_keys<float, int32_t>(max ? Limits::max() : Limits::min(), bytes, num_elements);
-  }
-}
-
-void from_order_keys_(ciuic_dtype dtype, void* data, int64_t num_elements) {
-  auto* bytes = static_cast<char*>(data);
-  if (same(dtype, kF64)) {
-    from_keys<int64_t>(bytes, num_elements);
-  } else {
-    from_keys<int32_t>(bytes, num_elements);
-  }
-}
-
-void widen(ciuic_dtype dtype, const void* in, float* out, int64_t num_elements) {
-  const auto* __restrict bits = static_cast<const uint16_t*>(in);
-  float* __restrict floats = out;
-  if (same(dtype, kBF16)) {
-    for (int64_t i = 0; i < num_elements; ++i) {
-      floats[i] = bf16_to_f32(bits[i]);
-    }
-  } else {
-    for (int64_t i = 0; i < num_elements; ++i) {
-      floats[i] = c10::detail::fp16_ieee_to_fp32_value(bits[i]);
-    }
-  }
-}
-
-void narrow(ciuic_dtype dtype, const float* in, void* out, int64_t num_elements) {
-  auto* __restrict bits = static_cast<uint16_t*>(out);
-  const float* __restrict floats = in;
-  if (same(dtype, kBF16)) {
-    for (int64_t i = 0; i < num_elements; ++i) {
-      bits[i] = f32_to_bf16(floats[i]);
-    }
-  } else {
-    for (int64_t i = 0; i < num_elements; ++i) {
-      bits[i] = c10::detail::fp16_ieee_from_fp32_value(floats[i]);
-    }
-  }
-}
-
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins

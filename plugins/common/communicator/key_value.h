@@ -11,7 +11,7 @@
 #include <ciuic/abi/services.h>
 #include <ciuic/host.hpp>
 
-namespace ciuic::plugins::gloo {
+namespace ciuic::plugins {
 
 using Clock = std::chrono::steady_clock;
 
@@ -79,4 +79,4 @@ class KeyValue {
   std::string prefix_;
 };
 
-}  // namespace ciuic::plugins::gloo
+}  // namespace ciuic::plugins
