@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/config/joined.h"
+#include "core/launch/startup_clock.h"
 #include "core/log/failure.h"
 #include "core/plugin/trampoline/crumb_board.h"
 #include "core/plugin/trampoline/last_words.h"
@@ -192,7 +193,8 @@ class Launcher {
     for (const std::string& a :
          {std::string("--run-id"), run_id_, std::string("--report-fd"), std::to_string(pipe_fds[1]),
           std::string("--crumb-fd"), std::to_string(rank.board.fd()), std::string("--launcher-pid"),
-          std::to_string(getpid())}) {
+          std::to_string(getpid()), std::string("--launch-times"),
+          LaunchTimes{process_start_ns(), host_clock_ns()}.text()}) {
       arguments.push_back(a);
     }
     posix_spawn_file_actions_t actions;

@@ -9,6 +9,7 @@
 
 #include <ciuic/error.hpp>
 
+#include "core/bench/step_clock.h"
 #include "core/model/kernels/cross_entropy.h"
 #include "core/model/kernels/rms_norm.h"
 #include "core/model/linear.h"
@@ -90,6 +91,7 @@ HeadLoss Head::walk(const Bound& head, const at::Tensor& normed_ND,
 
 HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
                                      const at::Tensor& targets, double seed) const {
+  const PartSpan part(Part::Loss);
   const at::Tensor x_ND = hidden.flatten(0, -2);
   const auto [normed_ND, rstd_N] = kernels::rms_norm(x_ND, weights[kNorm].value, epsilon_);
   HeadGradient out = walk_backward(weights[kHead], normed_ND, targets.flatten().contiguous(), seed);
@@ -102,6 +104,7 @@ HeadGradient Head::loss_and_backward(Bindings weights, const at::Tensor& hidden,
 
 HeadGradient Head::predicted_loss_and_backward(Bindings weights, const at::Tensor& normed,
                                                const at::Tensor& targets, double seed) const {
+  const PartSpan part(Part::Loss);
   const Bound& head = weights[kHead];
   HeadGradient out = walk_backward({head.value, head.grad, /*overwrite=*/false},
                                    normed.flatten(0, -2), targets.flatten().contiguous(), seed);

@@ -7,6 +7,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/sum.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/mla_heads.h"
 #include "core/model/kernels/rms_norm.h"
@@ -52,6 +53,7 @@ void LatentAttention::expand(const Weights& w, const Rows& rows, const Rotary& r
 at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND,
                                     const at::Tensor& residual_ND, const Rows& rows,
                                     const Rotary& rotary, LatentAttentionTape* tape) const {
+  const PartSpan part(Part::Attention);
   const Weights w = projections_.weights_of(weights);
   LatentAttentionTape made;
   projections_.project(w, x_ND, made.latents);
@@ -68,6 +70,7 @@ at::Tensor LatentAttention::forward(Bindings weights, const at::Tensor& x_ND,
 
 void LatentAttention::restore(Bindings weights, const at::Tensor& x_ND, const Rows& rows,
                               const Rotary& rotary, LatentAttentionTape& tape) const {
+  const PartSpan part(Part::Attention);
   tape.latents.x_ND = x_ND;
   expand(projections_.weights_of(weights), rows, rotary, tape);
 }
@@ -89,6 +92,7 @@ at::Tensor LatentAttention::query_backward(const Weights& w, const at::Tensor& d
 
 at::Tensor LatentAttention::backward(Bindings weights, const at::Tensor& dy_ND, const Rows& rows,
                                      const Rotary& rotary, LatentAttentionTape& tape) const {
+  const PartSpan part(Part::Attention);
   const LatentProjections& p = projections_;
   const Weights w = p.weights_of(weights);
   LatentAttentionTape saved = std::exchange(tape, {});

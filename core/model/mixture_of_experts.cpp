@@ -7,6 +7,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/expert_projections.h"
 #include "core/model/kernels/expert_rows.h"
 #include "core/model/kernels/swiglu.h"
@@ -56,6 +57,7 @@ int64_t MixtureOfExperts::row_multiple(at::ScalarType dtype, int64_t tokens) {
 at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
                                      const at::Tensor& residual_ND, const RouterPass& pass,
                                      MixtureTape* tape) const {
+  const PartSpan part(Part::Experts);
   if (pass.exchange != nullptr) {
     return forward_remote(weights, x_ND, residual_ND, pass, tape);
   }
@@ -89,6 +91,7 @@ at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,
 // expert is kept from the forward.
 at::Tensor MixtureOfExperts::backward(Bindings weights, const at::Tensor& dy_ND,
                                       const Objective& objective, MixtureTape& tape) const {
+  const PartSpan part(Part::Experts);
   MixtureTape saved = std::exchange(tape, {});
   if (saved.traffic.exchange != nullptr) {
     return backward_remote(weights, dy_ND, objective, saved);

@@ -10,6 +10,7 @@
 
 #include <ciuic/error.hpp>
 
+#include "core/bench/step_clock.h"
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/embedding.h"
 
@@ -84,6 +85,7 @@ std::span<const ParameterSpec> Model::unit_parameters(int64_t unit) const {
 }
 
 at::Tensor Model::embed(Bindings unit, const at::Tensor& tokens_BT) {
+  const PartSpan part(Part::Embedding);
   const c10::InferenceMode no_tape;
   check_bindings(0, unit);
   check_tokens(tokens_BT, config_.vocab_size);
@@ -95,6 +97,7 @@ at::Tensor Model::embed(Bindings unit, const at::Tensor& tokens_BT) {
 
 void Model::embed_backward(Bindings unit, const at::Tensor& tokens_BT,
                            const at::Tensor& dhidden_BTD) {
+  const PartSpan part(Part::Embedding);
   const c10::InferenceMode no_tape;
   check_bindings(0, unit);
   check_tokens(tokens_BT, config_.vocab_size);

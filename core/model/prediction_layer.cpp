@@ -7,6 +7,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/head.h"
 #include "core/model/kernels/rms_norm.h"
 #include "core/model/linear.h"
@@ -47,6 +48,7 @@ PredictionLayer::Output PredictionLayer::forward(Bindings weights, const at::Ten
                                                  const LayerContext& context,
                                                  const RouterPass& router, Recompute recompute,
                                                  PredictionTape* tape) const {
+  const PartSpan part(Part::Prediction);
   PredictionTape made;
   made.embedded_ND = embedded_BTD.flatten(0, 1);
   made.hidden_ND = hidden_BTD.flatten(0, 1);
@@ -69,6 +71,7 @@ PredictionLayer::Gradient PredictionLayer::backward(Bindings weights, const at::
                                                     const LayerContext& context,
                                                     const RouterPass& router,
                                                     PredictionTape& tape) const {
+  const PartSpan part(Part::Prediction);
   PredictionTape saved = std::exchange(tape, {});
   const at::Tensor dout_ND =
       norm_backward_again(weights.back(), dnormed_BTD.flatten(0, 1), saved.out_ND, epsilon_,

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/expert_projections.h"
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/expert_rows.h"
@@ -66,6 +67,7 @@ at::Tensor MixtureOfExperts::forward_remote(Bindings weights, const at::Tensor& 
 
 void MixtureOfExperts::serve(Bindings weights, const at::TensorOptions& rows,
                              const ExpertExchange& exchange, MixtureTape* tape) const {
+  const PartSpan part(Part::Experts);
   const std::vector<int64_t> none(static_cast<size_t>(rule_.num_experts), 0);
   (void)visit_experts(
       weights, at::empty({0, weights[1].value.size(1)}, rows), none, exchange, [] {}, tape);
@@ -116,6 +118,7 @@ at::Tensor MixtureOfExperts::backward_remote(Bindings weights, const at::Tensor&
 
 void MixtureOfExperts::serve_backward(Bindings weights, const at::TensorOptions& rows,
                                       MixtureTape& tape) const {
+  const PartSpan part(Part::Experts);
   MixtureTape saved = std::exchange(tape, {});
   const at::ScalarType numbers = kernels::accumulate_dtype(rows.dtype().toScalarType());
   (void)visit_experts_backward(

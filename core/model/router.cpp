@@ -4,6 +4,7 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/softmax.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/balance.h"
 #include "core/model/kernels/dtypes.h"
 #include "core/model/kernels/expert_choice.h"
@@ -51,6 +52,7 @@ at::Tensor choose_experts_backward(const RouterRule& rule, const Routing& routin
 
 Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,
                        const RouterPass& pass) {
+  const PartSpan part(Part::Router);
   const at::ScalarType dtype = kernels::accumulate_dtype(x_ND.scalar_type());
   const at::Tensor logits_NE = product(x_ND.to(dtype), gate.value.to(dtype).t());
   if (pass.noise.deviation != 0) {
@@ -75,6 +77,7 @@ Routing router_forward(const RouterRule& rule, const Bound& gate, const at::Tens
 void router_backward_(const RouterRule& rule, const Bound& gate, const at::Tensor& x_ND,
                       const Routing& routing, const Objective& objective,
                       const at::Tensor& dweights_NK, const at::Tensor& dx_ND) {
+  const PartSpan part(Part::Router);
   const at::ScalarType dtype = kernels::accumulate_dtype(x_ND.scalar_type());
   const at::Tensor dlogits_NE = choose_experts_backward(rule, routing, dweights_NK);
   if (routing.balance_BE.defined()) {

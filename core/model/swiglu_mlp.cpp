@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty_like.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/gate_up.h"
 #include "core/model/kernels/swiglu.h"
 #include "core/model/linear.h"
@@ -13,6 +14,7 @@ namespace ciuic::core {
 
 at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND,
                               const at::Tensor& residual_ND, SwigluTape* tape) {
+  const PartSpan part(Part::DenseFeedForward);
   const GateUp gate_up(weights[0], weights[1]);
   const at::Tensor hidden_NI = gate_up.empty_output(x_ND.size(0));
   gate_up.forward_out(hidden_NI, x_ND);
@@ -24,6 +26,7 @@ at::Tensor swiglu_mlp_forward(Bindings weights, const at::Tensor& x_ND,
 }
 
 at::Tensor swiglu_mlp_backward(Bindings weights, const at::Tensor& dy_ND, SwigluTape& tape) {
+  const PartSpan part(Part::DenseFeedForward);
   const auto [x_ND, gate_up_NI] = std::exchange(tape, {});
   const Bound& down = weights[2];
   const at::Tensor activation_NI = linear_backward(dy_ND, down);  // d loss / d activation, until

@@ -5,6 +5,7 @@
 
 #include <ciuic/view.hpp>
 
+#include "core/bench/step_clock.h"
 #include "core/plugin/array_problem.h"
 
 namespace ciuic::core {
@@ -33,6 +34,7 @@ void release_timed(ciuic_work* w) {
 
 ciuic_status* wait_timed(ciuic_work* w, int64_t timeout_ns) {
   const auto begin = CommClock::Clock::now();
+  const PartSpan part(Part::Communication);
   ciuic_work* inner = TimedWork::of(w)->inner;
   ciuic_status* status = inner->ops->wait(inner, timeout_ns);
   TimedWork::of(w)->clock.add_exposed(CommClock::Clock::now() - begin);
@@ -134,6 +136,7 @@ ciuic_status* Group::submit(ciuic_instance* handle, ciuic_array collectives,
   const Span span(g.events_, CIUIC_CATEGORY_COMMUNICATION, "submit", group_bytes(collectives),
                   first.op | uint64_t{g.group_.id} << 32);
   const auto begin = CommClock::Clock::now();
+  const PartSpan part(Part::Communication);
   g.clock_.begin();
   ciuic_status* status =
       g.plugin_->vt().submit(g.plugin_->instance().self(), to_array(numbered), stream, work);

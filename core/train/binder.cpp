@@ -5,14 +5,21 @@
 #include <string>
 #include <utility>
 
+#include "core/bench/step_clock.h"
 #include "core/train/tensor_bridge.h"
 
 namespace ciuic::core {
 
 BoundUnit::~BoundUnit() noexcept(false) {
+  const PartSpan part(Part::Sharding);
   if (std::uncaught_exceptions() == exceptions_) {
     sharding_->drop(use_);
   }
+}
+
+void BoundUnit::grad_ready() const {
+  const PartSpan part(Part::Sharding);
+  sharding_->grad_ready(use_);
 }
 
 Binder::Binder(const ShardingPlugin& sharding, const Model& model)
@@ -32,6 +39,7 @@ Binder::Binder(const ShardingPlugin& sharding, const Model& model)
 }
 
 void Binder::begin_step(ciuic_step step, std::vector<ciuic_use> walk) {
+  const PartSpan part(Part::Sharding);
   walk_ = std::move(walk);
   next_ = 0;
   step.uses = to_array(walk_);
@@ -39,6 +47,7 @@ void Binder::begin_step(ciuic_step step, std::vector<ciuic_use> walk) {
 }
 
 BoundUnit Binder::bind(int64_t unit, uint32_t pass, uint32_t micro_batch, uint32_t flags) {
+  const PartSpan part(Part::Sharding);
   if (products_ != nullptr) {
     products_->at_micro_batch(micro_batch);
   }

@@ -25,7 +25,7 @@ class BoundUnit {
 
   [[nodiscard]] Bindings bindings() const { return bindings_; }
   /// This use's gradients are written.
-  void grad_ready() const { sharding_->grad_ready(use_); }
+  void grad_ready() const;
 
  private:
   const ShardingPlugin* sharding_;

@@ -8,6 +8,7 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include "core/bench/step_clock.h"
 #include "core/train/bad_pass.h"
 #include "core/train/stopwatch.h"
 #include "core/train/walk.h"
@@ -56,6 +57,7 @@ struct Passes::Training {
 
 at::Tensor Passes::forward(const MicroBatch& batch, const Pass& pass, uint32_t index,
                            Training* training) {
+  const PhaseSpan phase(Phase::Forward);
   const Span span(events_, CIUIC_CATEGORY_FORWARD, "forward", index);
   at::Tensor hidden;
   {
@@ -135,6 +137,7 @@ void Passes::predict_backward(const Pass& pass, uint32_t index, uint32_t flags,
 
 PassResult Passes::backward(const MicroBatch& batch, const Pass& pass, uint32_t index,
                             uint32_t flags, Training& training) {
+  const PhaseSpan phase(Phase::Backward);
   const Span span(events_, CIUIC_CATEGORY_BACKWARD, "backward", index);
   PassResult result = head_backward(batch, pass, index, flags, training);
   predict_backward(pass, index, flags, training);

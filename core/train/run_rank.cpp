@@ -208,6 +208,12 @@ TrainState load(Session& session, const Beginning& beginning, const RunFolder& f
   return start;
 }
 
+void lap(const RankOptions& options, const char* part) {
+  if (options.startup != nullptr) {
+    options.startup->lap(part);
+  }
+}
+
 }  // namespace
 
 ExitCode run_rank(const RankOptions& options, Log& log) {
@@ -217,6 +223,7 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   request.world = id.world;
   const RunPlan plan = make_plan(request, log);
   check_device(plan.config.run.device);
+  lap(options, "plugins");
   const int threads = threads_of(plan, id);
   at::set_num_threads(threads);
 
@@ -255,14 +262,21 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
     log.debug("rank " + std::to_string(id.rank) + " of " + std::to_string(id.world) + ", " +
               std::to_string(threads) + " threads, " +
               rendezvous->members()[static_cast<size_t>(id.rank)]);
-    session.emplace(plan, id, *rendezvous, threads, log);
+    lap(options, "rendezvous");
+    session.emplace(plan, id, *rendezvous, threads, log, options.startup);
+    lap(options, "session");
     if (options.watches_numbers) {
       session->watch_numbers(folder.path());
     }
     trainer.emplace(*session, folder, metrics, beginning.attempt,
                     load(*session, beginning, folder, opener),
-                    TrainerOptions{options.is_quiet, options.steps_on_lines});
+                    TrainerOptions{options.is_quiet, options.steps_on_lines, options.observer,
+                                   options.startup});
+    lap(options, "model");
     const ExitCode code = trainer->run();
+    if (options.observer != nullptr && code == ExitCode::Done) {
+      options.observer->finish(*session, *options.startup);
+    }
     const std::vector<double> peaks = gather_peaks(session->control());
     // The end is written when no plugin is left that could make it another one.
     session->finish();

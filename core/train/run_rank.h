@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "core/launch/environment.h"
+#include "core/launch/startup_clock.h"
 #include "core/log/log.h"
 #include "core/train/run_plan.h"
+#include "core/train/step_observer.h"
 
 namespace ciuic::core {
 
@@ -24,6 +26,8 @@ struct RankOptions {
   bool is_quiet = false;
   bool steps_on_lines = false;
   bool watches_numbers = false;
+  StepObserver* observer = nullptr;
+  StartupClock* startup = nullptr;
 };
 
 /// Done or Stopped. Throws Failure.

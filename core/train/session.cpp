@@ -46,7 +46,7 @@ Placement placement_of(const RankIdentity& id, const RunPlan& plan) {
 }  // namespace
 
 Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous,
-                 int threads, Log& log)
+                 int threads, Log& log, StartupClock* startup)
     : plan_(plan),
       identity_(identity),
       threads_(threads),
@@ -55,6 +55,9 @@ Session::Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& 
       data_(open_data(plan, log)),
       mesh_(mesh_groups(identity.world, identity.rank,
                         static_cast<int>(plan.config.parallel.expert))) {
+  if (startup != nullptr) {
+    startup->lap("data");
+  }
   data_service_.struct_size = sizeof(data_service_);
   data_service_.ctx = &data_;
   data_service_.samples = [](void* ctx) {

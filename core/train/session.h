@@ -12,6 +12,7 @@
 
 #include "core/data/dataset.h"
 #include "core/launch/environment.h"
+#include "core/launch/startup_clock.h"
 #include "core/log/log.h"
 #include "core/model/model.h"
 #include "core/parallel/comm_clock.h"
@@ -35,8 +36,9 @@ class Session {
  public:
   /// Collective: creates the communicator and all that hangs on it. `rendezvous` joined already.
   /// All references must outlive it.
+  /// `startup`: takes the time of opening the data, or nullptr.
   Session(const RunPlan& plan, const RankIdentity& identity, Rendezvous& rendezvous, int threads,
-          Log& log);
+          Log& log, StartupClock* startup);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();

@@ -10,6 +10,7 @@
 
 #include <ciuic/name_pattern.hpp>
 
+#include "core/bench/step_clock.h"
 #include "core/launch/version.h"
 #include "core/parallel/collective.h"
 #include "core/train/bad_pass.h"
@@ -135,6 +136,8 @@ Trainer::Trainer(Session& session, const RunFolder& folder, MetricsFile* metrics
       norm_groups_(norm_groups_of(session)),
       progress_(Progress::choose(session.is_first(), options.is_quiet, options.steps_on_lines),
                 state_.step, total_steps_),
+      observer_(options.observer),
+      startup_(options.startup),
       // One row a micro-batch where nothing may hang on which rows come together on a rank.
       validation_(load_validation(
           session.data(), session.identity().rank, session.identity().world,
@@ -155,7 +158,10 @@ ExitCode Trainer::run() {
     warn(phase);
   }
   validate(state_.step == 0);
-  while (state_.step < total_steps_) {
+  if (startup_ != nullptr && last_validated_ == state_.step) {
+    startup_->lap("validation");
+  }
+  while (has_more_steps()) {
     const TrainState before = state_;
     StepResult result = train_step();
     result.should_save = checkpointing_.is_due(before, state_);
@@ -163,6 +169,9 @@ ExitCode Trainer::run() {
     update(result);
     report(result);
     judge(result);
+    if (observer_ != nullptr) {
+      observer_->end_step({result.step, result.tokens, result.row_tokens});
+    }
     validate(is_validation_due(before));
     const bool is_last = state_.step == total_steps_;
     const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
@@ -177,6 +186,10 @@ ExitCode Trainer::run() {
     }
   }
   return ExitCode::Done;
+}
+
+bool Trainer::has_more_steps() {
+  return state_.step < total_steps_ && (observer_ == nullptr || observer_->begin_step(session_));
 }
 
 BatchPlan Trainer::plan_step(uint64_t step) const {
@@ -208,6 +221,7 @@ bool Trainer::is_any_world() const { return session_.plan().config.run.is_any_wo
 std::vector<MicroBatch> Trainer::load(const BatchPlan& plan, const StepSlots& slots,
                                       StepResult& result) const {
   const auto begin = Clock::now();
+  const PhaseSpan phase(Phase::Data);
   const Span span(session_.events(), CIUIC_CATEGORY_DATA, "data");
   std::vector<MicroBatch> planned =
       load_micro_batches(plan, session_.identity().rank, session_.data());
@@ -251,6 +265,8 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
       result.bad_pass = BadPass{session_.identity().rank, slots.order()[m]};
     }
   }
+  const PhaseSpan phase(Phase::Backward);
+  const PartSpan part(Part::Sharding);
   session_.sharding().end_backward();
 }
 
@@ -275,6 +291,7 @@ void Trainer::agree_on(StepResult& result) {
 
 void Trainer::update(StepResult& result) {
   const auto begin = Clock::now();
+  const PhaseSpan phase(Phase::Optimizer);
   const Span span(session_.events(), CIUIC_CATEGORY_OPTIMIZER, "optimizer");
   const RunConfig& config = session_.plan().config;
   const bool has_tokens = result.tokens > 0;
@@ -427,6 +444,10 @@ void Trainer::update_expert_bias(double rate) {
 }
 
 void Trainer::report(const StepResult& r) {
+  StartupClock* const startup = std::exchange(startup_, nullptr);
+  if (startup != nullptr) {
+    startup->lap("first_step");
+  }
   const double tokens_per_second = r.tokens / r.seconds;
   progress_.step({r.step, r.loss(), r.learning_rate, r.grad_norm, tokens_per_second, r.seconds});
   const auto extra = session_.events().take_fields();
@@ -456,6 +477,9 @@ void Trainer::report(const StepResult& r) {
   add_group_norms(r, line);
   add_terms(r, line);
   add_scheduled(r, line);
+  if (startup != nullptr) {
+    line.add_raw("startup", startup->json());
+  }
   for (const auto& [name, value] : extra) {
     line.add(name, value);
   }

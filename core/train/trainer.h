@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "core/launch/startup_clock.h"
 #include "core/train/binder.h"
 #include "core/train/checkpointing.h"
 #include "core/train/metrics_file.h"
@@ -18,13 +19,16 @@
 #include "core/train/run_schedules.h"
 #include "core/train/session.h"
 #include "core/train/slots.h"
+#include "core/train/step_observer.h"
 #include "core/train/walk.h"
 
 namespace ciuic::core {
 
 struct TrainerOptions {
   bool is_quiet = false;
-  bool steps_on_lines = false;  // also on a terminal
+  bool steps_on_lines = false;       // also on a terminal
+  StepObserver* observer = nullptr;  // nullptr: nobody looks on
+  StartupClock* startup = nullptr;   // goes into the first step's line
 };
 
 class Trainer {
@@ -61,6 +65,7 @@ class Trainer {
   void add_terms(const StepResult& result, JsonLine& line) const;
   void add_scheduled(const StepResult& result, JsonLine& line) const;
   void validate(bool is_due);
+  [[nodiscard]] bool has_more_steps();
   [[nodiscard]] bool is_validation_due(const TrainState& before) const;
   void write_run_line();
 
@@ -77,6 +82,8 @@ class Trainer {
   const uint64_t total_steps_;
   const std::vector<std::vector<int64_t>> norm_groups_;  // ids of parameters
   Progress progress_;
+  StepObserver* const observer_;
+  StartupClock* startup_;  // until the first step is over
   std::vector<MicroBatch> validation_;
   uint64_t last_validated_ = ~uint64_t{0};
   uint64_t skipped_in_a_row_ = 0;

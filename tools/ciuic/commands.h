@@ -11,6 +11,7 @@ int train(const Arguments& arguments);
 int config(const Arguments& arguments);
 int plugin(const Arguments& arguments);
 int checkpoint(const Arguments& arguments);
+int bench(const Arguments& arguments);
 int tokenize(const Arguments& arguments);
 
 }  // namespace ciuic::tools

@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"generate", "continues a prompt", &generate},
     {"replay", "computes what train --debug numbers kept again", &replay},
     {"estimate", "memory and FLOPs of a run, before it starts", &estimate},
+    {"bench", "where the time and memory of a run's steps go", &bench},
     {"config", "checks, shows and documents configurations", &config},
     {"plugin", "lists and inspects plugins", &plugin},
     {"tokenize", "writes the tokens of texts to files for training", &tokenize},
@@ -37,7 +38,7 @@ constexpr Command kCommands[] = {
 
 /// Commands of the contract that this version does not have: named, so that nobody looks for a
 /// typing error.
-constexpr const char* kLater[] = {"doctor", "bench", "report", "top", "import-deepspeed"};
+constexpr const char* kLater[] = {"doctor", "report", "top", "import-deepspeed"};
 
 void print_help() {
   std::cout << "usage: ciuic COMMAND [ARGUMENTS]\n\n"

@@ -2,10 +2,12 @@
 //
 // One rank of `ciuic train`.
 #include <fcntl.h>
+#include <optional>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "core/bench/step_bench.h"
 #include "core/plugin/trampoline/crash_handler.h"
 #include "core/plugin/trampoline/crumb_board.h"
 #include "core/plugin/trampoline/last_words.h"
@@ -47,7 +49,9 @@ int train_rank(const Arguments& arguments) {
   CommandLine line("train", "ciuic train FILE", "One rank of a run.", "");
   add_train_options(line);
   line.hidden().add_options()("run-id", po::value<std::string>())("report-fd", po::value<int>())(
-      "launcher-pid", po::value<int>())("store-fd", po::value<int>())("crumb-fd", po::value<int>());
+      "launcher-pid", po::value<int>())("store-fd", po::value<int>())("crumb-fd", po::value<int>())(
+      "launch-times", po::value<std::string>())("bench-file", po::value<std::string>())(
+      "bench-warmup", po::value<int>())("bench-steps", po::value<int>());
   const auto values = line.parse(arguments);
   if (!values) {
     return 0;
@@ -87,6 +91,16 @@ int train_rank(const Arguments& arguments) {
   core::Log log({options.identity.rank, options.identity.world,
                  is_first ? level : std::max(level, core::LogLevel::Warn), "",
                  has_color(STDERR_FILENO)});
+  core::StartupClock startup(core::LaunchTimes::parse(get(*values, "launch-times")));
+  startup.lap("libraries");
+  options.startup = &startup;
+  std::optional<core::StepBench> bench;
+  if (values->count("bench-file") != 0) {
+    bench.emplace(core::StepBenchRequest{static_cast<uint64_t>((*values)["bench-warmup"].as<int>()),
+                                         static_cast<uint64_t>((*values)["bench-steps"].as<int>()),
+                                         get(*values, "bench-file")});
+    options.observer = &*bench;
+  }
   return static_cast<int>(core::run_rank(options, log));
 }
 

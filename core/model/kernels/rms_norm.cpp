@@ -8,6 +8,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sum.h>
 
+#include "core/bench/step_clock.h"
 #include "core/model/kernels/dtypes.h"
 
 namespace ciuic::core::kernels {
@@ -39,6 +40,7 @@ at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_N
 }  // namespace reference
 
 RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsilon) {
+  const PartSpan part(Part::Norm);
   return x_ND.is_cpu() ? cpu::rms_norm(x_ND, weight_D, epsilon)
                        : reference::rms_norm(x_ND, weight_D, epsilon);
 }
@@ -46,6 +48,7 @@ RmsNorm rms_norm(const at::Tensor& x_ND, const at::Tensor& weight_D, double epsi
 at::Tensor rms_norm_backward_out(const at::Tensor& dx_ND, const at::Tensor& dy_ND,
                                  const at::Tensor& x_ND, const at::Tensor& rstd_N,
                                  const at::Tensor& weight_D, const at::Tensor& residual_ND) {
+  const PartSpan part(Part::Norm);
   return x_ND.is_cpu()
              ? cpu::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND)
              : reference::rms_norm_backward_out(dx_ND, dy_ND, x_ND, rstd_N, weight_D, residual_ND);
