@@ -20,12 +20,7 @@ void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const a
                                        {}});
     return;
   }
-  const at::Tensor dy_ON = dy_NO.t();
-  if (dy_NO.scalar_type() == at::kBFloat16 && parameter.grad.scalar_type() != at::kBFloat16) {
-    accumulate(parameter, product(dy_ON, x_NI));  // no CPU product of bf16 has an f32 result
-  } else {
-    product_out(parameter.grad, dy_ON, x_NI, /*adds=*/!parameter.overwrite);
-  }
+  product_out(parameter.grad, dy_NO.t(), x_NI, /*adds=*/!parameter.overwrite);
 }
 
 void accumulate(const Bound& parameter, const at::Tensor& gradient) {

@@ -33,7 +33,7 @@ struct Bound {
 using Bindings = std::span<const Bound>;
 
 /// grad (+)= dy^T x. Shapes: grad [out, in], dy [rows, out], x [rows, in]; dy and x of one dtype.
-/// In bf16 the product is rounded once before it is added; in f16 it is not.
+/// Where LibTorch computes it in bf16 the product is rounded once before it is added (product.h).
 void accumulate_product(const Bound& parameter, const at::Tensor& dy_NO, const at::Tensor& x_NI);
 
 /// grad (+)= gradient, of the same shape.

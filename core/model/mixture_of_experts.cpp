@@ -9,6 +9,7 @@
 
 #include "core/bench/step_clock.h"
 #include "core/model/expert_projections.h"
+#include "core/model/kernels/cpu_bf16_product.h"
 #include "core/model/kernels/expert_rows.h"
 #include "core/model/kernels/swiglu.h"
 
@@ -51,7 +52,7 @@ at::Tensor MixtureOfExperts::beside_experts_backward(Bindings weights, const at:
 }
 
 int64_t MixtureOfExperts::row_multiple(at::ScalarType dtype, int64_t tokens) {
-  return dtype == at::kBFloat16 && tokens > 1 ? 32 : 1;
+  return dtype == at::kBFloat16 && tokens > 1 && !kernels::has_cpu_bf16_products() ? 32 : 1;
 }
 
 at::Tensor MixtureOfExperts::forward(Bindings weights, const at::Tensor& x_ND,

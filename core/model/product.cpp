@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include "core/model/kernels/cpu_bf16_product.h"
 #include "core/model/kernels/cpu_product.h"
 
 namespace ciuic::core {
@@ -14,6 +15,15 @@ namespace {
 // LibTorch's f16 product on CPUs without f16 instructions runs at a few GFLOP/s: in f32 it is
 // exact but for the order of the sum, and rounded once, which is what tensor cores do.
 bool needs_f32(const at::Tensor& a) { return a.is_cpu() && a.scalar_type() == at::kHalf; }
+
+bool has_own_product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  return kernels::has_cpu_product(out, a, b) || kernels::has_cpu_bf16_product(out, a, b);
+}
+
+void own_product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
+  a.scalar_type() == at::kBFloat16 ? kernels::cpu_bf16_product_out(out, a, b, adds)
+                                   : kernels::cpu_product_out(out, a, b, adds);
+}
 
 void product_in_f32_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
                         bool adds) {
@@ -33,7 +43,10 @@ void product_in_f32_out(const at::Tensor& out, const at::Tensor& a, const at::Te
 void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
                             bool adds) {
   at::Tensor target = out;
-  if (adds) {
+  if (a.scalar_type() != out.scalar_type()) {  // LibTorch's results have the factors' type
+    const at::Tensor rounded = at::mm(a, b);
+    adds ? target.add_(rounded) : target.copy_(rounded);
+  } else if (adds) {
     at::addmm_out(target, target, a, b);
   } else {
     at::mm_out(target, a, b);
@@ -43,8 +56,8 @@ void reference::product_out(const at::Tensor& out, const at::Tensor& a, const at
 void product_out(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
   if (needs_f32(a)) {
     product_in_f32_out(out, a, b, adds);
-  } else if (kernels::has_cpu_product(out, a, b)) {
-    kernels::cpu_product_out(out, a, b, adds);
+  } else if (has_own_product(out, a, b)) {
+    own_product_out(out, a, b, adds);
   } else {
     reference::product_out(out, a, b, adds);
   }
@@ -63,11 +76,11 @@ at::Tensor add_product(const at::Tensor& residual, const at::Tensor& a, const at
     product_in_f32_out(out, a, b, /*adds=*/true);
     return out;
   }
-  if (!kernels::has_cpu_product(out, a, b)) {
+  if (!has_own_product(out, a, b)) {
     return at::addmm_out(out, residual, a, b);
   }
   out.copy_(residual);
-  kernels::cpu_product_out(out, a, b, /*adds=*/true);
+  own_product_out(out, a, b, /*adds=*/true);
   return out;
 }
 

@@ -10,13 +10,14 @@
 
 namespace ciuic::core::kernels {
 
+template <typename T>
 class AlignedBuffer final {
  public:
-  /// At least `size` floats, whose content is open.
-  float* reserve(int64_t size) {
+  /// At least `size` elements, whose content is open.
+  T* reserve(int64_t size) {
     if (size > size_) {
-      data_.reset(static_cast<float*>(
-          ::operator new(static_cast<size_t>(size) * sizeof(float), kAlignment)));
+      data_.reset(static_cast<T*>(
+          ::operator new(static_cast<size_t>(size) * sizeof(T), kAlignment)));
       size_ = size;
     }
     return data_.get();
@@ -25,9 +26,9 @@ class AlignedBuffer final {
  private:
   static constexpr std::align_val_t kAlignment{64};
   struct Free {
-    void operator()(float* data) const { ::operator delete(data, kAlignment); }
+    void operator()(T* data) const { ::operator delete(data, kAlignment); }
   };
-  std::unique_ptr<float, Free> data_;
+  std::unique_ptr<T, Free> data_;
   int64_t size_ = 0;
 };
 

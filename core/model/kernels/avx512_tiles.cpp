@@ -3,24 +3,12 @@
 
 #include <algorithm>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "core/model/kernels/avx512_registers.h"
 
 namespace ciuic::core::kernels::avx512 {
 
 #if defined(__x86_64__)
 namespace {
-
-// Only these functions use AVX-512: the file is compiled for the base instruction set like all
-// others.
-#define CIUIC_AVX512 __attribute__((target("avx512f")))
-#define CIUIC_AVX512_INLINE __attribute__((target("avx512f"), always_inline)) inline
-
-// First `width` of 16 lanes.
-CIUIC_AVX512_INLINE __mmask16 lanes(int64_t width) {
-  return width >= 16 ? 0xffff : width <= 0 ? 0 : static_cast<__mmask16>((1u << width) - 1);
-}
 
 template <int kRows>
 CIUIC_AVX512_INLINE void multiply_tile(float* c, int64_t c_stride, View a, const float* panel,
@@ -62,42 +50,6 @@ CIUIC_AVX512 void tile(float* c, int64_t c_stride, View a, const float* panel, i
 constexpr Tile kTiles[kTileRows + 1] = {nullptr,  tile<1>,  tile<2>,  tile<3>,  tile<4>,
                                         tile<5>,  tile<6>,  tile<7>,  tile<8>,  tile<9>,
                                         tile<10>, tile<11>, tile<12>, tile<13>, tile<14>};
-
-// Turns 16 rows of 16 into columns, in registers: after each of the two first steps the wanted
-// elements are neighbours in 2 and 4 lanes, and then whole quarters change places.
-CIUIC_AVX512_INLINE void transpose(__m512 (&rows)[16]) {
-  __m512 t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
-    t[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
-  }
-  const auto low = [](__m512 a, __m512 b) CIUIC_AVX512 {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  };
-  const auto high = [](__m512 a, __m512 b) CIUIC_AVX512 {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
-  };
-  for (int i = 0; i < 16; i += 4) {
-    rows[i] = low(t[i], t[i + 2]);
-    rows[i + 1] = high(t[i], t[i + 2]);
-    rows[i + 2] = low(t[i + 1], t[i + 3]);
-    rows[i + 3] = high(t[i + 1], t[i + 3]);
-  }
-  constexpr int kEven = 0x88;  // quarters 0 and 2 of both
-  constexpr int kOdd = 0xdd;   // 1 and 3
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_f32x4(rows[i], rows[4 + i], kEven);
-    t[4 + i] = _mm512_shuffle_f32x4(rows[8 + i], rows[12 + i], kEven);
-    t[8 + i] = _mm512_shuffle_f32x4(rows[i], rows[4 + i], kOdd);
-    t[12 + i] = _mm512_shuffle_f32x4(rows[8 + i], rows[12 + i], kOdd);
-  }
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = _mm512_shuffle_f32x4(t[i], t[4 + i], kEven);
-    rows[4 + i] = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], kEven);
-    rows[8 + i] = _mm512_shuffle_f32x4(t[i], t[4 + i], kOdd);
-    rows[12 + i] = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], kOdd);
-  }
-}
 
 // 16 columns of a panel from columns that lie in order (b.row_stride == 1); zeros beyond `width`.
 CIUIC_AVX512 void pack_columns(float* panel, View b, int64_t depth, int64_t width) {

@@ -332,7 +332,7 @@ void for_each_head(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd, const Row
   const Space counted(counter, longest);
   const auto spans = static_cast<int64_t>(rows.spans.size());
   at::parallel_for(0, spans * heads, 1, [&](int64_t begin, int64_t end) {
-    thread_local AlignedBuffer buffer;
+    thread_local AlignedBuffer<float> buffer;
     float* memory = buffer.reserve(counter.used());
     for (int64_t i = begin; i < end; ++i) {
       const Rows::Span& span = rows.spans[static_cast<size_t>(i / heads)];
