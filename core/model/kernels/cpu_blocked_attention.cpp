@@ -3,8 +3,9 @@
 //
 // A block of queries holds its scores against all keys before it, [kBlock, T], so the softmax is a
 // plain one; the scores of other blocks never exist. Products walk in tiles of 14 rows and skip
-// what lies above the diagonal tile by tile. Everything is f32 inside; bf16 is widened when a head
-// is read and rounded when it is written.
+// what lies above the diagonal tile by tile. Everything is f32 inside; a narrower type is widened
+// when a head is read and rounded when it is written. Where the processor multiplies bf16,
+// cpu_bf16_attention.cpp takes it.
 //
 // Backward recomputes the probabilities from the saved log sums (FlashAttention-2,
 // arXiv:2307.08691, algorithm 2):
@@ -15,7 +16,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "core/model/kernels/aligned_buffer.h"
+#include "core/model/kernels/attention_heads.h"
 #include "core/model/kernels/avx512_tiles.h"
 #include "core/model/kernels/blocked_attention.h"
 #include "core/model/kernels/cpu_loops.h"
@@ -27,60 +28,7 @@ using avx512::kPanelDepth;
 using avx512::kPanelWidth;
 using avx512::kTileRows;
 using avx512::View;
-
-// Queries per block. A multiple of a tile, so that a tile of keys meets the diagonal in one block
-// only.
-constexpr int64_t kBlock = 8 * kTileRows;
-
-int64_t rounded_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-// Of one head of one span.
-struct Sizes {
-  int64_t tokens, key_dim, value_dim;
-
-  [[nodiscard]] int64_t score_stride() const { return rounded_up(tokens, kPanelWidth); }
-  /// Floats of a [rows, width] matrix in panels.
-  static int64_t panels(int64_t rows, int64_t width) {
-    return rows * rounded_up(width, kPanelWidth);
-  }
-};
-
-// Hands out parts of a thread's memory, each 64-byte aligned. Without memory it only counts.
-class Arena {
- public:
-  explicit Arena(float* base) : base_(base) {}
-  float* take(int64_t size) {
-    float* part = base_ != nullptr ? base_ + used_ : nullptr;
-    used_ += rounded_up(size, 16);
-    return part;
-  }
-  [[nodiscard]] int64_t used() const { return used_; }
-
- private:
-  float* base_;
-  int64_t used_ = 0;
-};
-
-// One head of a span of a [B, T, H, d] tensor.
-template <typename T>
-struct Head {
-  T* data;
-  int64_t stride;
-};
-
-template <typename T>
-Head<const T> head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
-  return {x.const_data_ptr<T>() + span.row * x.stride(0) + span.begin * x.stride(1) +
-              head * x.stride(2),
-          x.stride(1)};
-}
-template <typename T>
-Head<T> writable_head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
-  const Head<const T> found = head_of<T>(x, span, head);
-  return {const_cast<T*>(found.data), found.stride};
-}
+using namespace attention;
 
 template <typename T>
 CIUIC_CPU_CLONES void read_head(float* out, Head<const T> head, int64_t rows, int64_t width) {
@@ -102,7 +50,7 @@ CIUIC_CPU_CLONES void write_head(Head<T> head, const float* in, int64_t rows, in
     const float factor = factors != nullptr ? factors[row] : 1.0f;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
-      out[i] = static_cast<T>(in[row * width + i] * factor);
+      out[i] = narrow<T>(in[row * width + i] * factor);
     }
   }
 }
@@ -168,24 +116,24 @@ void transposed_triangle_times(float* out, const float* p, int64_t stride, const
   }
 }
 
-// End of the tile that a query lies in: as far as products read its row of probabilities.
-int64_t tile_end(int64_t query, int64_t end) {
-  return std::min((query / kTileRows + 1) * kTileRows, end);
-}
+// A score whose exponential adds nothing to a sum that is 1 at least.
+constexpr float kNever = -1e30f;
 
 // Scores -> exp(scale (s - largest)), zero above the diagonal; log_sum and 1 / sum of each row.
 CIUIC_CPU_CLONES void exponentials(float* scores, int64_t stride, float scale, int64_t begin,
                                    int64_t end, float* log_sum, float* inverse_sum) {
   for (int64_t query = begin; query < end; ++query) {
     float* s = scores + (query - begin) * stride;
+    const int64_t keys = vector_end(query);
+    std::fill(s + query + 1, s + keys, kNever);
     float largest = s[0];
 #pragma omp simd reduction(max : largest)
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = 0; key < keys; ++key) {
       largest = s[key] > largest ? s[key] : largest;
     }
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = 0; key < keys; ++key) {
       s[key] = exponential((s[key] - largest) * scale);
       sum += s[key];
     }
@@ -204,8 +152,9 @@ CIUIC_CPU_CLONES void probability_gradients(float* scores, float* dp, int64_t st
     float* d = dp + (query - begin) * stride;
     const float lse = log_sum[query];
     const float mean = dot[query];
+    const int64_t keys = vector_end(query);
 #pragma omp simd
-    for (int64_t key = 0; key <= query; ++key) {
+    for (int64_t key = 0; key < keys; ++key) {
       const float p = exponential(s[key] * scale - lse);
       s[key] = p;
       d[key] = scale * p * (d[key] - mean);
@@ -284,13 +233,6 @@ struct BackwardSpace {
 };
 
 template <typename T>
-struct BackwardHeads {
-  Head<const T> q, k, v, out, dout;
-  const float* log_sum;
-  Head<T> dq, dk, dv;
-};
-
-template <typename T>
 void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHeads<T>& heads,
                    float scale) {
   read_head(space.q, heads.q, z.tokens, z.key_dim);
@@ -321,34 +263,6 @@ void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHea
   write_head(heads.dv, space.dv, z.tokens, z.value_dim, nullptr);
 }
 
-// Calls body(sizes, space, span, head) for all heads of all spans, spread over the threads, each with
-// its own working memory.
-template <typename Space, typename Body>
-void for_each_head(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd, const Rows& rows,
-                   const Body& body) {
-  const int64_t heads = q_BTHd.size(2);
-  const Sizes longest{rows.num_positions(), q_BTHd.size(3), v_BTHd.size(3)};
-  Arena counter(nullptr);
-  const Space counted(counter, longest);
-  const auto spans = static_cast<int64_t>(rows.spans.size());
-  at::parallel_for(0, spans * heads, 1, [&](int64_t begin, int64_t end) {
-    thread_local AlignedBuffer<float> buffer;
-    float* memory = buffer.reserve(counter.used());
-    for (int64_t i = begin; i < end; ++i) {
-      const Rows::Span& span = rows.spans[static_cast<size_t>(i / heads)];
-      const Sizes sizes{span.length, longest.key_dim, longest.value_dim};
-      Arena arena(memory);
-      body(sizes, Space(arena, sizes), span, i % heads);
-    }
-  });
-}
-
-// The log sums of a span's head in [B, H, T].
-float* log_sums_of(const at::Tensor& log_sum_BHT, const Rows::Span& span, int64_t head) {
-  return const_cast<float*>(log_sum_BHT.const_data_ptr<float>()) +
-         span.row * log_sum_BHT.stride(0) + head * log_sum_BHT.stride(1) + span.begin;
-}
-
 template <typename Body>
 void with_narrow_dtype(at::ScalarType dtype, const Body& body) {
   if (dtype == at::kBFloat16) {
@@ -370,6 +284,9 @@ bool has_blocked_attention(at::ScalarType dtype) {
 at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
                              const at::Tensor& v_BTHd, const AttentionRule& rule,
                              at::Tensor* log_sum_BHT) {
+  if (has_bf16_attention(q_BTHd.scalar_type())) {
+    return bf16_attention(q_BTHd, k_BTHd, v_BTHd, rule, log_sum_BHT);
+  }
   at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
   *log_sum_BHT = at::empty({q_BTHd.size(0), q_BTHd.size(2), q_BTHd.size(1)},
                            q_BTHd.options().dtype(at::kFloat));
@@ -388,6 +305,9 @@ at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
 
 AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
                                              const AttentionRule& rule, const at::Tensor& dv_BTHd) {
+  if (has_bf16_attention(dout_BTHd.scalar_type())) {
+    return bf16_attention_backward(dout_BTHd, tape, rule, dv_BTHd);
+  }
   const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
                             at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
   with_narrow_dtype(dout_BTHd.scalar_type(), [&](auto tag) {

@@ -53,9 +53,9 @@ CIUIC_CPU_CLONES void loss_rows(T* logits, const int64_t* targets, A* losses, in
     const A at_target = exponential(static_cast<A>(z[target]) - largest) * factor - seed;
 #pragma omp simd
     for (int64_t i = 0; i < size; ++i) {
-      z[i] = static_cast<T>(exponential(static_cast<A>(z[i]) - largest) * factor);
+      z[i] = narrow<T>(exponential(static_cast<A>(z[i]) - largest) * factor);
     }
-    z[target] = static_cast<T>(at_target);
+    z[target] = narrow<T>(at_target);
   }
 }
 

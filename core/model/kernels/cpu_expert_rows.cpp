@@ -40,7 +40,7 @@ CIUIC_CPU_CLONES void combine_tokens(T* out, const T* rows, const int32_t* row_o
       }
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i) {
-        target[i] = static_cast<T>(sum[i]);
+        target[i] = narrow<T>(sum[i]);
       }
     }
   }

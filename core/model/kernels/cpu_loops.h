@@ -66,6 +66,20 @@ void parallel_rows(int64_t rows, int64_t elements_per_row, const Body& body) {
   at::parallel_for(0, rows, grain, body);
 }
 
+/// `value` in T, to nearest even. For bf16 without c10's branch at NaN, which keeps a loop scalar.
+template <typename T, typename A>
+[[gnu::always_inline]] inline T narrow(A value) {
+  if constexpr (kIsBfloat16<T>) {
+    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+    const uint32_t rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+    const uint32_t quiet = bits >> 16 | 0x40U;
+    const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;
+    return T(static_cast<uint16_t>(is_nan ? quiet : rounded), T::from_bits());
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
 /// e^x to about 1 ulp (Cephes' expf: 2^n times a polynomial on [-ln2/2, ln2/2]). Saturates at the
 /// ends of the normal range instead of reaching 0 and infinity; NaN stays NaN.
 [[gnu::always_inline]] inline float exponential(float x) {

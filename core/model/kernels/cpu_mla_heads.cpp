@@ -22,8 +22,8 @@ template <typename In, typename Out, typename A>
     const A re = static_cast<A>(in[next * i]);
     const A im = static_cast<A>(in[next * i + apart]);
     const A sine = s[i] * direction;
-    out[next * i] = static_cast<Out>(re * c[i] - im * sine);
-    out[next * i + apart] = static_cast<Out>(re * sine + im * c[i]);
+    out[next * i] = narrow<Out>(re * c[i] - im * sine);
+    out[next * i + apart] = narrow<Out>(re * sine + im * c[i]);
   }
 }
 

@@ -45,8 +45,8 @@ CIUIC_CPU_CLONES void forward_rows(Rows<const T> x, const A* weight, Rows<T> y, 
     rstd[row] = r;
 #pragma omp simd
     for (int64_t i = 0; i < size; ++i) {
-      const T normed = static_cast<T>(static_cast<A>(in[i]) * r);
-      out[i] = static_cast<T>(static_cast<A>(normed) * weight[i]);
+      const T normed = narrow<T>(static_cast<A>(in[i]) * r);
+      out[i] = narrow<T>(static_cast<A>(normed) * weight[i]);
     }
   }
 }
@@ -67,7 +67,7 @@ CIUIC_CPU_CLONES void backward_rows(Rows<const T> dy, Rows<const T> x, const A* 
       const A g = static_cast<A>(dy_row[i]);
       const A normed = static_cast<A>(x_row[i]) * r;
       dot += g * weight[i] * normed;
-      dweight[i] += g * static_cast<A>(static_cast<T>(normed));
+      dweight[i] += g * static_cast<A>(narrow<T>(normed));
     }
     const A mean = dot / static_cast<A>(size);
     if (residual.data != nullptr) {
@@ -76,13 +76,13 @@ CIUIC_CPU_CLONES void backward_rows(Rows<const T> dy, Rows<const T> x, const A* 
       for (int64_t i = 0; i < size; ++i) {
         const A normed = static_cast<A>(x_row[i]) * r;
         const A value = (static_cast<A>(dy_row[i]) * weight[i] - normed * mean) * r;
-        dx_row[i] = static_cast<T>(value + static_cast<A>(residual_row[i]));
+        dx_row[i] = narrow<T>(value + static_cast<A>(residual_row[i]));
       }
     } else {
 #pragma omp simd
       for (int64_t i = 0; i < size; ++i) {
         const A normed = static_cast<A>(x_row[i]) * r;
-        dx_row[i] = static_cast<T>((static_cast<A>(dy_row[i]) * weight[i] - normed * mean) * r);
+        dx_row[i] = narrow<T>((static_cast<A>(dy_row[i]) * weight[i] - normed * mean) * r);
       }
     }
   }

@@ -19,7 +19,7 @@ CIUIC_CPU_CLONES void forward_rows(const T* gate_up, T* out, int64_t begin, int6
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
       const A g = static_cast<A>(gate[i]);
-      a[i] = static_cast<T>(g * sigmoid(g) * static_cast<A>(up[i]));
+      a[i] = narrow<T>(g * sigmoid(g) * static_cast<A>(up[i]));
     }
   }
 }
@@ -42,9 +42,9 @@ CIUIC_CPU_CLONES void backward_rows(T* gate_up, T* da, const A* weights, A* dwei
       const A unweighted = static_cast<A>(d[i]);
       const A dy = unweighted * weight;
       dot += unweighted * silu * u;
-      gate[i] = static_cast<T>(dy * u * s * (A(1) + g * (A(1) - s)));
-      up[i] = static_cast<T>(dy * silu);
-      d[i] = static_cast<T>(weight * silu * u);
+      gate[i] = narrow<T>(dy * u * s * (A(1) + g * (A(1) - s)));
+      up[i] = narrow<T>(dy * silu);
+      d[i] = narrow<T>(weight * silu * u);
     }
     if (dweights != nullptr) {
       dweights[row] = dot;
