@@ -16,8 +16,8 @@ class AlignedBuffer final {
   /// At least `size` elements, whose content is open.
   T* reserve(int64_t size) {
     if (size > size_) {
-      data_.reset(static_cast<T*>(
-          ::operator new(static_cast<size_t>(size) * sizeof(T), kAlignment)));
+      data_.reset(
+          static_cast<T*>(::operator new(static_cast<size_t>(size) * sizeof(T), kAlignment)));
       size_ = size;
     }
     return data_.get();

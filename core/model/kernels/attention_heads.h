@@ -32,9 +32,7 @@ struct Sizes {
 
   [[nodiscard]] int64_t score_stride() const { return rounded_up(tokens, kPanel); }
   /// Words of a matrix in panels, `lines` words deep: rows of f32, or pairs of rows of bf16.
-  static int64_t panels(int64_t lines, int64_t width) {
-    return lines * rounded_up(width, kPanel);
-  }
+  static int64_t panels(int64_t lines, int64_t width) { return lines * rounded_up(width, kPanel); }
 };
 
 // Hands out parts of a thread's memory, each 64-byte aligned. Without memory it only counts.

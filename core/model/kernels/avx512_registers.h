@@ -6,7 +6,6 @@
 #if defined(__x86_64__)
 
 #include <cstdint>
-
 #include <immintrin.h>
 
 // A file is compiled for the base instruction set like all others: these functions alone use more.

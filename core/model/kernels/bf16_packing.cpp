@@ -29,8 +29,8 @@ CIUIC_BF16 void transpose_lines(Pair* target, int64_t stride, const Bits* lines,
     const int64_t rest = std::min<int64_t>(32, depth - first);
     __m512 block[16];
     for (int line = 0; line < 16; ++line) {
-      block[line] = line < count ? load_line(lines + line * line_stride + first, rest)
-                                 : _mm512_setzero_ps();
+      block[line] =
+          line < count ? load_line(lines + line * line_stride + first, rest) : _mm512_setzero_ps();
     }
     avx512::transpose(block);
     Pair* out = target + first / 2 * stride;
@@ -40,15 +40,44 @@ CIUIC_BF16 void transpose_lines(Pair* target, int64_t stride, const Bits* lines,
   }
 }
 
-// The same from lines that lie side by side: element (k, line) at across[k * depth_stride + line].
-CIUIC_BF16 void pair_lines(Pair* target, int64_t stride, const Bits* across, int64_t depth_stride,
-                           int64_t depth, int64_t count) {
-  const __mmask16 mask = lanes(count);
-  for (int64_t k = 0; k < depth; k += 2) {
-    const Bits* row = across + k * depth_stride;
-    const bool has_second = k + 1 < depth;
-    const __m256i second = load(has_second ? mask : 0, row + (has_second ? depth_stride : 0));
-    _mm512_store_si512(target + k / 2 * stride, paired(load(mask, row), second));
+// Words of 16 lines that lie side by side, from two rows of depth.
+CIUIC_BF16_INLINE void pair_rows(Pair* target, __mmask16 mask, const Bits* first,
+                                 const Bits* second) {
+  const __m256i high = second != nullptr ? load(mask, second) : _mm256_setzero_si256();
+  _mm512_store_si512(target, paired(load(mask, first), high));
+}
+
+// Rows far apart are no stream that the processor would see coming.
+constexpr int64_t kAhead = 24;
+CIUIC_BF16_INLINE void fetch(const Bits* row) {
+  _mm_prefetch(reinterpret_cast<const char*>(row), _MM_HINT_T0);
+}
+
+// A panel from rows of B that lie in order: each is read once.
+CIUIC_BF16 void pair_panel(Pair* panel, const Bits* b, int64_t row_stride, int64_t depth,
+                           int64_t width) {
+  const __mmask16 left = lanes(width);
+  const __mmask16 right = lanes(width - 16);
+  for (int64_t k = 0; k < depth; k += 2, panel += kPanelWidth) {
+    const Bits* first = b + k * row_stride;
+    const Bits* second = k + 1 < depth ? first + row_stride : nullptr;
+    fetch(first + kAhead * row_stride);
+    fetch(first + (kAhead + 1) * row_stride);
+    pair_rows(panel, left, first, second);
+    pair_rows(panel + 16, right, first + 16, second != nullptr ? second + 16 : nullptr);
+  }
+}
+
+// A tile from columns of A that lie in order. All tiles in one walk would read each line of memory
+// once, but writes that far apart fall into the same few sets of the cache: slower by half.
+CIUIC_BF16 void pair_tile(Pair* tile, const Bits* a, int64_t column_stride, int64_t rows,
+                          int64_t depth) {
+  const __mmask16 mask = lanes(rows);
+  for (int64_t k = 0; k < depth; k += 2, tile += kTileStride) {
+    const Bits* first = a + k * column_stride;
+    fetch(first + kAhead * column_stride);
+    fetch(first + (kAhead + 1) * column_stride);
+    pair_rows(tile, mask, first, k + 1 < depth ? first + column_stride : nullptr);
   }
 }
 
@@ -68,9 +97,7 @@ void gather_lines(Pair* target, int64_t stride, const Bits* data, int64_t depth_
 // 16 lines at most as one column of words per pair.
 void pack_lines(Pair* target, int64_t stride, const Bits* data, int64_t depth_stride,
                 int64_t line_stride, int64_t depth, int64_t count) {
-  if (line_stride == 1) {
-    pair_lines(target, stride, data, depth_stride, depth, count);
-  } else if (depth_stride == 1) {
+  if (depth_stride == 1) {
     transpose_lines(target, stride, data, line_stride, depth, count);
   } else {
     gather_lines(target, stride, data, depth_stride, line_stride, depth, count);
@@ -80,6 +107,10 @@ void pack_lines(Pair* target, int64_t stride, const Bits* data, int64_t depth_st
 }  // namespace
 
 void pack_panel(Pair* panel, View b, int64_t depth, int64_t width) {
+  if (b.column_stride == 1) {
+    pair_panel(panel, b.data, b.row_stride, depth, width);
+    return;
+  }
   for (int64_t half = 0; half < kPanelWidth; half += 16) {
     const int64_t count = std::clamp<int64_t>(width - half, 0, 16);
     const Bits* first = count > 0 ? b.at(0, half).data : b.data;
@@ -88,10 +119,15 @@ void pack_panel(Pair* panel, View b, int64_t depth, int64_t width) {
 }
 
 void pack_tiles(Pair* tiles, View a, int64_t rows, int64_t depth) {
-  for (int64_t row = 0; row < rows; row += kTileRows) {
-    pack_lines(tiles + row / kTileRows * pairs_of(depth) * kTileStride, kTileStride,
-               a.at(row, 0).data, a.column_stride, a.row_stride, depth,
-               std::min(kTileRows, rows - row));
+  const int64_t tile_size = pairs_of(depth) * kTileStride;
+  for (int64_t row = 0; row < rows; row += kTileRows, tiles += tile_size) {
+    const Bits* first = a.at(row, 0).data;
+    const int64_t count = std::min(kTileRows, rows - row);
+    if (a.row_stride == 1) {
+      pair_tile(tiles, first, a.column_stride, count, depth);
+    } else {
+      pack_lines(tiles, kTileStride, first, a.column_stride, a.row_stride, depth, count);
+    }
   }
 }
 

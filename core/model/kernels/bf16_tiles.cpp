@@ -85,9 +85,10 @@ CIUIC_BF16 void tile(C* c, int64_t c_stride, const Left& a, const Bits* first, c
   multiply_tile<kRows>(c, c_stride, a, first, panel, left, right, adds);
 }
 template <typename C>
-constexpr Tile<C> kTiles[kTileRows + 1] = {
-    nullptr,    tile<1, C>, tile<2, C>,  tile<3, C>,  tile<4, C>,  tile<5, C>,  tile<6, C>, tile<7, C>,
-    tile<8, C>, tile<9, C>, tile<10, C>, tile<11, C>, tile<12, C>, tile<13, C>, tile<14, C>};
+constexpr Tile<C> kTiles[kTileRows + 1] = {nullptr,     tile<1, C>,  tile<2, C>,  tile<3, C>,
+                                           tile<4, C>,  tile<5, C>,  tile<6, C>,  tile<7, C>,
+                                           tile<8, C>,  tile<9, C>,  tile<10, C>, tile<11, C>,
+                                           tile<12, C>, tile<13, C>, tile<14, C>};
 
 template <typename C>
 CIUIC_BF16 void multiply(C* c, int64_t c_stride, const Left& a, const Pair* panel, int64_t rows,

@@ -313,14 +313,10 @@ AttentionGradient bf16_attention_backward(const at::Tensor& dout_BTHd, const Att
       tape.q_BTHd, tape.v_BTHd, rule.rows,
       [&](const Sizes& z, const BackwardSpace& space, const Rows::Span& span, int64_t head) {
         const BackwardHeads<Bits> heads{
-            head_bits(tape.q_BTHd, span, head),
-            head_bits(tape.k_BTHd, span, head),
-            head_bits(tape.v_BTHd, span, head),
-            head_bits(tape.out_BTHd, span, head),
-            head_bits(dout_BTHd, span, head),
-            log_sums_of(tape.log_sum_BHT, span, head),
-            writable_head_bits(g.dq_BTHd, span, head),
-            writable_head_bits(g.dk_BTHd, span, head),
+            head_bits(tape.q_BTHd, span, head),        head_bits(tape.k_BTHd, span, head),
+            head_bits(tape.v_BTHd, span, head),        head_bits(tape.out_BTHd, span, head),
+            head_bits(dout_BTHd, span, head),          log_sums_of(tape.log_sum_BHT, span, head),
+            writable_head_bits(g.dq_BTHd, span, head), writable_head_bits(g.dk_BTHd, span, head),
             writable_head_bits(dv_BTHd, span, head),
         };
         backward_head(z, space, heads, static_cast<float>(rule.scale));
