@@ -34,9 +34,10 @@ class Count {
   [[nodiscard]] int64_t hidden() const { return n_ * c_.hidden_size * e_; }
   [[nodiscard]] int64_t per_token(int64_t values) const { return n_ * values * e_; }
 
-  // Rows of all experts' groups: each is rounded up to 32 in bf16, by 16 on average.
+  [[nodiscard]] bool has_narrow_copies() const { return e_ < kWide && s_.has_narrow_copies; }
+  // Rows of all experts' groups: LibTorch's are rounded up to 32 in bf16, by 16 on average.
   [[nodiscard]] int64_t expert_rows() const {
-    return n_ * c_.num_experts_per_tok + (e_ == 2 ? 16 * c_.n_routed_experts : 0);
+    return n_ * c_.num_experts_per_tok + (has_narrow_copies() ? 16 * c_.n_routed_experts : 0);
   }
   [[nodiscard]] int64_t query_latent() const { return c_.q_lora_rank.value_or(0); }
   [[nodiscard]] int64_t keys() const { return c_.num_attention_heads * c_.qk_head_dim(); }
@@ -122,11 +123,11 @@ class Count {
   }
 
   // LibTorch's narrow products pack a transposed factor: four fifths of it were seen.
-  [[nodiscard]] int64_t packed(int64_t bytes) const { return e_ < kWide ? bytes * 4 / 5 : 0; }
+  [[nodiscard]] int64_t packed(int64_t bytes) const { return has_narrow_copies() ? bytes * 4 / 5 : 0; }
 
-  // A product of narrow activations is rounded once before it is added to an f32 gradient.
+  // LibTorch's product of narrow activations is rounded once before it is added to an f32 gradient.
   [[nodiscard]] int64_t narrow_gradient(int64_t elements) const {
-    return e_ < kWide ? elements * e_ : 0;
+    return has_narrow_copies() ? elements * e_ : 0;
   }
 
   const ModelConfig& c_;

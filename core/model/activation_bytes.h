@@ -21,6 +21,9 @@ struct ActivationShape {
   Recompute recompute = Recompute::None;
   bool has_balance = false;  // a balance loss keeps all scores
   bool has_router_z = false;
+  /// Narrow products are LibTorch's, which need more: rounded gradients, packed factors, padded
+  /// groups of experts. The own ones (product.h) don't; where it is not known, more is planned for.
+  bool has_narrow_copies = true;
 };
 
 struct ActivationBytes {
