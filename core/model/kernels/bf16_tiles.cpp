@@ -41,6 +41,7 @@ CIUIC_BF16_INLINE void multiply_tile(C* c, int64_t c_stride, const Left& a, cons
                                      bool adds) {
   __m512 sum[kRows][2];
   for (int row = 0; row < kRows; ++row) {
+    __builtin_prefetch(c + row * c_stride, /*for writing*/ 1);
     sum[row][0] = _mm512_setzero_ps();
     sum[row][1] = _mm512_setzero_ps();
   }

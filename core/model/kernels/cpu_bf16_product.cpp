@@ -49,13 +49,14 @@ struct Product {
   }
 };
 
-// Blocks of A for one thread: where they lie, or packed, each when it is first asked for.
+// Blocks of A for one thread: where they lie, or packed, each when it is first asked for. Packed are
+// also rows whose 14 neighbours fall into one set of a first-level cache of 8 or 12 ways.
 class Blocks final {
  public:
   Blocks(View a, int64_t depth) : a_(a), depth_(depth) {}
 
   Left at(int64_t row, int64_t rows) {
-    if (a_.column_stride == 1) {
+    if (a_.column_stride == 1 && !collides()) {
       return Left::in_rows(a_.at(row, 0).data, a_.row_stride, depth_);
     }
     thread_local AlignedBuffer<Pair> buffer;
@@ -68,6 +69,11 @@ class Blocks final {
   }
 
  private:
+  [[nodiscard]] bool collides() const {
+    constexpr int64_t kSetsBytes = 4096;
+    return a_.row_stride * static_cast<int64_t>(sizeof(Bits)) % kSetsBytes == 0;
+  }
+
   View a_;
   int64_t depth_;
   int64_t held_ = -1;
