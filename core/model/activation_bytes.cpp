@@ -123,7 +123,9 @@ class Count {
   }
 
   // LibTorch's narrow products pack a transposed factor: four fifths of it were seen.
-  [[nodiscard]] int64_t packed(int64_t bytes) const { return has_narrow_copies() ? bytes * 4 / 5 : 0; }
+  [[nodiscard]] int64_t packed(int64_t bytes) const {
+    return has_narrow_copies() ? bytes * 4 / 5 : 0;
+  }
 
   // LibTorch's product of narrow activations is rounded once before it is added to an f32 gradient.
   [[nodiscard]] int64_t narrow_gradient(int64_t elements) const {

@@ -35,9 +35,9 @@ TEST_P(ActivationBytesTest, AreWithinATenthOfWhatIsAllocated) {
       allocator.reset_peak();
       run_step(model, parameters, tokens, tokens, 1, true, {{}, {}, {}, recompute});
       const auto measured = static_cast<double>(allocator.peak() - before);
-      const ActivationBytes predicted = activation_bytes(
-          config, {shape.rows, shape.tokens, dtype == at::kFloat ? 4 : 2, recompute, false, false,
-                   !kernels::has_cpu_bf16_products()});
+      const ActivationBytes predicted =
+          activation_bytes(config, {shape.rows, shape.tokens, dtype == at::kFloat ? 4 : 2,
+                                    recompute, false, false, !kernels::has_cpu_bf16_products()});
       EXPECT_NEAR(static_cast<double>(predicted.peak()) / measured, 1, 0.1)
           << dtype << " recompute " << static_cast<int>(recompute) << ": measured " << measured
           << ", kept " << predicted.kept << ", passing " << predicted.passing;

@@ -64,11 +64,17 @@ struct Product {
 
 // What preset small multiplies, and squares for comparison.
 constexpr Product kProducts[] = {
-    {"gate_up", 1024, 384, 2048, false, true},      {"gate_up_input", 1024, 2048, 384, false, false}, {"down", 1024, 1024, 384, false, true},
-    {"down_gradient", 384, 1024, 1024, true, false}, {"query_up", 1024, 128, 512, false, true},
-    {"expert_gate_up", 256, 384, 320, false, true},  {"expert_down", 256, 160, 384, false, true},
-    {"expert_gradient", 320, 256, 384, true, false}, {"square512", 512, 512, 512, false, false},
-    {"square1024", 1024, 1024, 1024, false, false},  {"square2048", 2048, 2048, 2048, false, false},
+    {"gate_up", 1024, 384, 2048, false, true},
+    {"gate_up_input", 1024, 2048, 384, false, false},
+    {"down", 1024, 1024, 384, false, true},
+    {"down_gradient", 384, 1024, 1024, true, false},
+    {"query_up", 1024, 128, 512, false, true},
+    {"expert_gate_up", 256, 384, 320, false, true},
+    {"expert_down", 256, 160, 384, false, true},
+    {"expert_gradient", 320, 256, 384, true, false},
+    {"square512", 512, 512, 512, false, false},
+    {"square1024", 1024, 1024, 1024, false, false},
+    {"square2048", 2048, 2048, 2048, false, false},
 };
 
 void multiply(benchmark::State& state, const Product& p, bool is_own) {
@@ -91,8 +97,7 @@ void multiply(benchmark::State& state, const Product& p, bool is_own) {
 void with_products() {
   for (const Product& p : kProducts) {
     for (const bool is_own : {true, false}) {
-      const std::string name =
-          std::string("product/") + p.name + (is_own ? "/own" : "/libtorch");
+      const std::string name = std::string("product/") + p.name + (is_own ? "/own" : "/libtorch");
       benchmark::RegisterBenchmark(name.c_str(), multiply, p, is_own)
           ->Unit(benchmark::kMicrosecond);
     }
