@@ -356,7 +356,7 @@ Loaded parse_config(std::string_view text, const std::string& file,
 std::vector<std::pair<std::string, std::string>> chosen_plugins(const RunConfig& config) {
   std::vector<std::pair<std::string, std::string>> chosen{
       {"batch_scheduler", config.batch_scheduler},
-      {"communicator", config.communicator.plugin},
+      {"communicator", config.communicator.used()},
       {"sharding", config.sharding},
       {"optimizer", config.optimizer.plugin},
       {"precision", config.precision},

@@ -84,8 +84,12 @@ struct ValidationSection {
 };
 
 struct CommunicatorSection {
-  std::string plugin = "gloo";
+  std::string plugin = "auto";
+  std::string chosen;  // what "auto" became
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+
+  [[nodiscard]] bool is_auto() const { return plugin == "auto"; }
+  [[nodiscard]] const std::string& used() const { return chosen.empty() ? plugin : chosen; }
 };
 
 struct ParallelSection {

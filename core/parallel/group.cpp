@@ -88,7 +88,10 @@ Group::Group(std::string name, uint32_t id, std::shared_ptr<CommunicatorPlugin> 
   group_.ranks = ranks_.data();
   group_.nodes = nodes_.data();
   group_.name = to_str(name_);
-  group_.vt = &table();
+  const ciuic_communicator_vt& offered = plugin_->vt();
+  group_.vt = CIUIC_CAN(&offered, memory_alloc) && CIUIC_CAN(&offered, memory_free)
+                  ? &table_with_memory()
+                  : &table();
   group_.self = reinterpret_cast<ciuic_instance*>(this);
 }
 
@@ -177,6 +180,23 @@ const ciuic_communicator_vt& Group::table() {
       return p.vt().health(p.instance().self());
     };
     t.abort = [](ciuic_instance* h, int32_t code) { self(h).plugin_->abort(code); };
+    return t;
+  }();
+  return vt;
+}
+
+const ciuic_communicator_vt& Group::table_with_memory() {
+  static const ciuic_communicator_vt vt = [] {
+    ciuic_communicator_vt t = table();
+    t.memory_alloc = [](ciuic_instance* h, ciuic_device device, size_t bytes, uint32_t flags,
+                        void** out) {
+      const CommunicatorPlugin& p = *self(h).plugin_;
+      return p.vt().memory_alloc(p.instance().self(), device, bytes, flags, out);
+    };
+    t.memory_free = [](ciuic_instance* h, void* memory, size_t bytes) {
+      const CommunicatorPlugin& p = *self(h).plugin_;
+      p.vt().memory_free(p.instance().self(), memory, bytes);
+    };
     return t;
   }();
   return vt;

@@ -39,6 +39,8 @@ class Group {
 
  private:
   static const ciuic_communicator_vt& table();
+  /// Likewise, of plugins that have memory of their own.
+  static const ciuic_communicator_vt& table_with_memory();
   static ciuic_status* submit(ciuic_instance*, ciuic_array, const ciuic_stream*, ciuic_work**);
 
   std::string name_;

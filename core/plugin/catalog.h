@@ -62,6 +62,11 @@ class Catalog {
   /// what is missing or refused: find() does.
   void prepare(const std::vector<std::pair<uint32_t, std::string>>& wanted) const;
 
+  /// Whether a file on the path says that it has the plugin. Runs no code of it.
+  [[nodiscard]] bool offers(uint32_t kind, std::string_view name) const {
+    return locate(kind, name) != nullptr;
+  }
+
   /// Throws Failure (Plugin): with the reason if a file of that name is refused, else with every
   /// path tried and every plugin of that kind.
   [[nodiscard]] FoundPlugin find(uint32_t kind, std::string_view name) const;

@@ -79,9 +79,13 @@ Instance::Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
                                          [&] { return descriptor_->create(&args, &made); });
       status != nullptr) {
     const Error error = Host(host_->table()).take(status);
-    throw Failure(create_exit_code(*descriptor_, error.code()),
-                  name_of(*descriptor_) + " cannot start: " + error.what(),
-                  guard->has_escaped() ? kPluginBug : "", {{"file", plugin.path}});
+    Failure failure(create_exit_code(*descriptor_, error.code()),
+                    name_of(*descriptor_) + " cannot start: " + error.what(),
+                    guard->has_escaped() ? kPluginBug : "", {{"file", plugin.path}});
+    if (error.code() == CIUIC_UNIMPLEMENTED) {
+      throw NotServed(descriptor_->kind, std::move(failure));
+    }
+    throw failure;
   }
   if (made == nullptr) {
     throw Failure(ExitCode::Plugin,

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <ciuic/abi/plugin.h>
 
@@ -34,9 +35,20 @@ struct Placement {
 /// Puts decorators around an instance's trampoline; see decorator/decorate.h.
 using Decorate = std::function<std::unique_ptr<Layer>(std::unique_ptr<Layer>)>;
 
+/// A plugin says at its start that it cannot serve here (UNIMPLEMENTED): another one may.
+class NotServed : public Failure {
+ public:
+  NotServed(uint32_t kind, Failure failure) : Failure(std::move(failure)), kind_(kind) {}
+  [[nodiscard]] uint32_t kind() const noexcept { return kind_; }
+
+ private:
+  uint32_t kind_;
+};
+
 class Instance {
  public:
-  /// Throws Failure when create fails: Environment for a rendezvous that failed, else Plugin.
+  /// Throws Failure when create fails: Environment for a rendezvous that failed, else Plugin;
+  /// NotServed.
   Instance(const FoundPlugin& plugin, std::unique_ptr<HostContext> host,
            const PluginOptions& options, const Placement& placement,
            const Decorate& decorate = nullptr);

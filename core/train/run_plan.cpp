@@ -160,6 +160,17 @@ std::vector<std::pair<std::string, std::string>> candidates_of(const DecoratorsB
   return candidates;
 }
 
+/// What `auto` stands for.
+void choose_communicator_of(RunPlan& plan, const PlanRequest& request, int world) {
+  if (plan.config.communicator.is_auto()) {
+    const int local_world = request.local_world > 0 ? request.local_world : world;
+    CommunicatorChoice choice = choose_communicator(plan.catalog, plan.config.run, world,
+                                                    local_world, request.refused_communicators);
+    plan.config.communicator.chosen = std::move(choice.plugin);
+    plan.notes.push_back(std::move(choice.why));
+  }
+}
+
 void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
   const DecoratorsByKind decorators = decorators_of(plan.config, problems);
   const auto candidates = candidates_of(decorators);
@@ -356,6 +367,7 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
   std::vector<ParameterSpec> parameters;  // none where the model has a problem
   try {
     plan.catalog = catalog_of(plan.config.plugins);
+    choose_communicator_of(plan, request, world);
     if (resolve_model(plan, log, problems)) {
       check_model(plan, problems);
       check_parallel(plan, world, problems);

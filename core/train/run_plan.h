@@ -18,6 +18,7 @@
 #include "core/plugin/catalog.h"
 #include "core/plugin/decorator/decorator_spec.h"
 #include "core/plugin/instance.h"
+#include "core/train/communicator_choice.h"
 
 namespace ciuic::core {
 
@@ -36,7 +37,7 @@ struct RunPlan {
   std::map<std::string, ChosenPlugin> candidates;  // of shadows, by "<kind>.<plugin>"
   ResolvedParts parts;
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // of the folder that the model comes from
+  std::vector<std::string> notes;  // of the folder that the model comes from, and of choices
 
   [[nodiscard]] const ChosenPlugin& plugin(uint32_t kind) const { return plugins.at(kind); }
   /// Whether the plugin of this kind says that it can do this.
@@ -54,6 +55,8 @@ struct PlanRequest {
   std::string file;
   std::vector<std::string> overrides;  // "a.b=c"
   int world = 0;                       // 0: run.ranks
+  int local_world = 0;                 // ranks on this machine; 0: all
+  std::vector<RefusedCommunicator> refused_communicators;  // what "auto" is not to choose
 };
 
 /// The plugins that [plugins] lets a run use. Throws Failure (Usage) when its lock is none.

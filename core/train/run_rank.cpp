@@ -214,6 +214,33 @@ void lap(const RankOptions& options, const char* part) {
   }
 }
 
+/// When the communicator that "auto" chose cannot serve, which it tells all ranks alike, all go on
+/// with what "auto" chooses without it.
+void open_session(std::optional<Session>& session, RunPlan& plan, PlanRequest request,
+                  const RankIdentity& id, Rendezvous& rendezvous, int threads, Log& log,
+                  StartupClock* startup) {
+  while (true) {
+    try {
+      session.emplace(plan, id, rendezvous, threads, log, startup);
+      return;
+    } catch (const NotServed& refusal) {
+      const std::string used = plan.config.communicator.used();
+      if (refusal.kind() != CIUIC_KIND_COMMUNICATOR || !plan.config.communicator.is_auto()) {
+        throw;
+      }
+      request.refused_communicators.push_back({used, refusal.what()});
+      RunPlan next = make_plan(request, log);
+      if (next.config.communicator.used() == used) {
+        throw;
+      }
+      plan = std::move(next);
+      if (id.rank == 0) {
+        log.info(plan.notes.back());
+      }
+    }
+  }
+}
+
 }  // namespace
 
 ExitCode run_rank(const RankOptions& options, Log& log) {
@@ -221,7 +248,8 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
   const RankIdentity& id = options.identity;
   PlanRequest request = options.request;
   request.world = id.world;
-  const RunPlan plan = make_plan(request, log);
+  request.local_world = id.local_world;
+  RunPlan plan = make_plan(request, log);
   check_device(plan.config.run.device);
   lap(options, "plugins");
   const int threads = threads_of(plan, id);
@@ -263,7 +291,7 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
               std::to_string(threads) + " threads, " +
               rendezvous->members()[static_cast<size_t>(id.rank)]);
     lap(options, "rendezvous");
-    session.emplace(plan, id, *rendezvous, threads, log, options.startup);
+    open_session(session, plan, request, id, *rendezvous, threads, log, options.startup);
     lap(options, "session");
     if (options.watches_numbers) {
       session->watch_numbers(folder.path());

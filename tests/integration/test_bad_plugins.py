@@ -84,7 +84,7 @@ def refused_line(work, file):
 
 
 @pytest.mark.parametrize("kind, there", [
-    ("communicator", ["gloo", "local"]), ("sharding", ["ddp", "zero1", "zero2", "zero3"]), ("optimizer", ["adamw", "lion", "muon", "sgd"]),
+    ("communicator", ["gloo", "local", "shm"]), ("sharding", ["ddp", "zero1", "zero2", "zero3"]), ("optimizer", ["adamw", "lion", "muon", "sgd"]),
     ("precision", ["bf16", "fp16", "fp32", "fp8_block"]), ("batch_scheduler", ["fixed", "ramp"]), ("checkpoint", ["safetensors", "sharded"]),
 ])
 def test_unknown_plugin_lists_paths_and_all_of_its_kind(work, kind, there):

@@ -13,7 +13,7 @@ import safetensors_file
 from conftest import CIUIC, SOURCE, TINY, assert_fault, assert_no_run, clean_environment, flip_byte
 
 COMMANDS = ["train", "evaluate", "generate", "config", "plugin", "checkpoint"]
-KINDS = {"communicator": {"gloo", "local"}, "sharding": {"ddp", "zero1", "zero2", "zero3"}, "optimizer": {"adamw", "lion", "muon", "sgd"}, "precision": {"bf16", "fp16", "fp32", "fp8_block"},
+KINDS = {"communicator": {"gloo", "local", "shm"}, "sharding": {"ddp", "zero1", "zero2", "zero3"}, "optimizer": {"adamw", "lion", "muon", "sgd"}, "precision": {"bf16", "fp16", "fp32", "fp8_block"},
          "batch_scheduler": {"fixed", "ramp"}, "checkpoint": {"sharded", "safetensors"}, "profiler": {"monitor"}}
 
 

@@ -26,6 +26,19 @@ def test_gloo_and_local_give_the_same_bytes_on_one_rank(runs):
     assert runs["gloo", "fp32"].columns() == runs["local", "fp32"].columns()
 
 
+def test_auto_says_what_it_chose_and_gives_the_bits_of_gloo(work):
+    """Two ranks: a sum of two numbers has one order."""
+    work.config({**CHANGES, "run.ranks": 2, "checkpoint.every": "10 steps", "checkpoint.keep": 0})
+    result = work.train("--set", "communicator.plugin=auto", "--set", "run.output=auto")
+    assert "communicator shm: all 2 ranks run on this machine" in result.out + result.err, result
+    work.train("--set", "communicator.plugin=gloo", "--set", "run.output=gloo")
+    assert work.metrics("auto").columns() == work.metrics("gloo").columns()
+    # A run goes on with another communicator, and says nothing of it.
+    shutil.rmtree(work.path / "auto/checkpoints/step-15", ignore_errors=True)
+    work.train("--set", "communicator.plugin=gloo", "--set", "run.output=auto")
+    assert work.metrics("auto").columns() == work.metrics("gloo").columns()
+
+
 def test_bf16_is_close_to_fp32(runs):
     fp32, bf16 = runs["gloo", "fp32"], runs["gloo", "bf16"]
     assert fp32.losses != bf16.losses
@@ -107,7 +120,7 @@ def test_plugins_moved_away(moved):
 
 
 @pytest.mark.parametrize("kind, name, left", [
-    ("optimizer", "adamw", "lion, muon, sgd"), ("precision", "fp32", "bf16, fp16, fp8_block"), ("communicator", "gloo", "local"),
+    ("optimizer", "adamw", "lion, muon, sgd"), ("precision", "fp32", "bf16, fp16, fp8_block"), ("communicator", "gloo", "local, shm"),
     ("sharding", "ddp", "zero1, zero2, zero3"), ("batch_scheduler", "fixed", "ramp"), ("checkpoint", "sharded", "safetensors"),
     ("profiler", "monitor", "none"),
 ])

@@ -95,6 +95,24 @@ TEST_F(RunPlanTest, LocalOnTwoRanksIsRefused) {
   EXPECT_THAT(format(f), HasSubstr("gloo"));
 }
 
+TEST_F(RunPlanTest, AutoTakesTheCommunicatorThatReachesAllRanks) {
+  const auto used = [&](PlanRequest request) {
+    request.file = folder.write("run.toml", good);
+    request.overrides = {"communicator.plugin=auto",
+                         "plugins.path=[\"" + std::string(CIUIC_BUILD_DIR) + "/plugins\"]"};
+    const RunPlan p = make_plan(request, log);
+    EXPECT_EQ(p.plugin(CIUIC_KIND_COMMUNICATOR).found.descriptor->name,
+              p.config.communicator.used());
+    EXPECT_THAT(p.notes.back(), HasSubstr("communicator " + p.config.communicator.used() + ": "));
+    EXPECT_THAT(p.resolved(), HasSubstr("plugin = \"auto\""));
+    return p.config.communicator.used();
+  };
+  EXPECT_EQ(used({"", {}, 1, 1, {}}), "local");
+  EXPECT_EQ(used({"", {}, 2, 2, {}}), "shm");
+  EXPECT_EQ(used({"", {}, 4, 2, {}}), "gloo");
+  EXPECT_EQ(used({"", {}, 2, 2, {{"shm", "the system refuses shared memory"}}}), "gloo");
+}
+
 TEST_F(RunPlanTest, UnknownPluginIsExitCodeThree) {
   EXPECT_EQ(refused(good, {"sharding.plugin=zero9"}).code(), ExitCode::Plugin);
 }

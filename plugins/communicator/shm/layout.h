@@ -20,7 +20,7 @@ namespace ciuic::plugins::shm {
 
 constexpr size_t kLine = 128;  // two cache lines: neighbours are fetched in pairs
 constexpr size_t kPage = 4096;
-constexpr int64_t kSlotBytes = 256 << 10;
+constexpr int64_t kSlotBytes = 512 << 10;
 constexpr int kNumSlots = 3;
 constexpr size_t kWords = 480;  // of an error
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One rank of a test: gloo_rank SCENARIO RANK WORLD ADDRESS. Prints "key=value" lines; exits with 0
+// One rank of a test of a communicator, gloo or shm: gloo_rank SCENARIO RANK WORLD ADDRESS. Prints "key=value" lines; exits with 0
 // when what it can see itself is right.
 #include <atomic>
 #include <csignal>
@@ -319,6 +319,12 @@ void missing_member(Rank& r) {
   r.meet("end");
 }
 
+/// No group can be made, and all ranks hear why.
+void refused(Rank& r) {
+  expect_failure([&] { (void)r.communicator(10s); });
+  r.meet("end");
+}
+
 /// Ranks that believe to be on machines of their own; and interfaces that the user names.
 void addresses(Rank& r) {
   float x = 1;
@@ -452,6 +458,7 @@ void run(const std::string& scenario, Rank& r) {
       {"split", [&] { split(r); }},
       {"capabilities", [&] { capabilities(r); }},
       {"missing_member", [&] { missing_member(r); }},
+      {"refused", [&] { refused(r); }},
       {"addresses", [&] { addresses(r); }},
       {"reconnect", [&] { reconnect(r); }},
       {"unfinished", [&] { unfinished(r); }},
@@ -476,7 +483,7 @@ int main(int argc, char** argv) {
     options.rank = rank.rank;
     options.world = rank.world;
     options.address = rank.address;
-    options.run_id = "gloo_test";
+    options.run_id = "communicator_test";
     rank.rendezvous = core::join(options);
     rank.kv = std::make_unique<core::KvService>(rank.host.table(), *rank.rendezvous, "gloo/0");
     rank.host.offer("ciuic.kv", rank.kv->table());

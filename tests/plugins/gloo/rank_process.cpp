@@ -16,7 +16,8 @@ extern char** environ;
 
 namespace ciuic::tests {
 
-RankProcess::RankProcess(const std::vector<std::string>& arguments) {
+RankProcess::RankProcess(const std::vector<std::string>& arguments,
+                         const std::vector<std::string>& under) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     throw std::runtime_error("pipe2 failed");
@@ -25,13 +26,17 @@ RankProcess::RankProcess(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  const std::string program = CIUIC_BUILD_DIR "/tests/gloo_rank";
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  const std::string program = CIUIC_BUILD_DIR "/tests/" CIUIC_RANK_PROGRAM;
+  std::vector<char*> argv;
+  for (const std::string& argument : under) {
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  }
+  argv.push_back(const_cast<char*>(program.c_str()));
   for (const std::string& argument : arguments) {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }
   argv.push_back(nullptr);
-  const int failed = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
+  const int failed = ::posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   pipe_ = ends[0];

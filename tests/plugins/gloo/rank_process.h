@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Ranks as processes: starts the executable gloo_rank and collects what it says. Only children of
+// Ranks as processes: starts the executable CIUIC_RANK_PROGRAM and collects what it says. Only children of
 // this process are killed, each by its pid.
 #pragma once
 
@@ -15,7 +15,9 @@ namespace ciuic::tests {
 /// One started rank.
 class RankProcess {
  public:
-  explicit RankProcess(const std::vector<std::string>& arguments);
+  /// `under`: a program that starts it, with its arguments.
+  explicit RankProcess(const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& under = {});
   RankProcess(RankProcess&& other) noexcept;
   RankProcess& operator=(RankProcess&&) = delete;
   ~RankProcess();  // kills it if it still runs

@@ -69,7 +69,14 @@ Collected of_run(const core::RunConfig& config) {
   const core::Catalog catalog = core::catalog_of(section);
   std::vector<std::pair<uint32_t, std::string>> wanted;
   for (const auto& [kind, name] : core::chosen_plugins(config)) {
-    wanted.emplace_back(*core::kind_of(kind), name);
+    if (name != "auto") {
+      wanted.emplace_back(*core::kind_of(kind), name);
+    }
+  }
+  if (config.communicator.is_auto()) {
+    for (const std::string& name : core::communicators_of_auto(catalog)) {
+      wanted.emplace_back(CIUIC_KIND_COMMUNICATOR, name);
+    }
   }
   catalog.prepare(wanted);
   Collected collected;
