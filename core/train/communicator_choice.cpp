@@ -52,8 +52,8 @@ CommunicatorChoice choose_communicator(const Catalog& catalog, const RunSection&
   const std::string against = objection(catalog, kOneMachine, refused);
   return against.empty()
              ? chosen(kOneMachine, "all " + ranks(world) + " run on this machine" + instead)
-             : chosen(kAnywhere, "all " + ranks(world) + " run on this machine, but not shm: " +
-                                     against + instead);
+             : chosen(kAnywhere, "all " + ranks(world) +
+                                     " run on this machine, but not shm: " + against + instead);
 }
 
 std::vector<std::string> communicators_of_auto(const Catalog& catalog) {

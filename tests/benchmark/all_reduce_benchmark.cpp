@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <iterator>
 #include <map>
@@ -98,8 +98,8 @@ class Peer {
   [[nodiscard]] float* memory(Memory kind, int64_t bytes) {
     void*& kept = memory_[{kind, bytes}];
     if (kept == nullptr && kind == Shared) {
-      host_.host().check(vt().memory_alloc(self_, {CIUIC_DEVICE_CPU, 0},
-                                           static_cast<size_t>(bytes), 0, &kept));
+      host_.host().check(
+          vt().memory_alloc(self_, {CIUIC_DEVICE_CPU, 0}, static_cast<size_t>(bytes), 0, &kept));
     } else if (kept == nullptr) {
       kept = std::aligned_alloc(4096, static_cast<size_t>((bytes + 4095) / 4096 * 4096));
     }
@@ -200,8 +200,8 @@ class World {
 
  private:
   static Order& shared_order() {
-    void* memory = ::mmap(nullptr, sizeof(Order), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, sizeof(Order), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return *new (memory) Order;
   }
   [[noreturn]] void obey(int rank) {
@@ -261,7 +261,8 @@ int main(int argc, char** argv) {
   }
   for (size_t w = 0; w < worlds.size(); ++w) {
     const int size = w == 0 ? 2 : 4;
-    for (const int64_t bytes : {int64_t{64} << 10, int64_t{1} << 20, int64_t{16} << 20, int64_t{64} << 20}) {
+    for (const int64_t bytes :
+         {int64_t{64} << 10, int64_t{1} << 20, int64_t{16} << 20, int64_t{64} << 20}) {
       add(*worlds[w], size, 0, Ordinary, bytes);
       add(*worlds[w], size, 1, Ordinary, bytes);
       add(*worlds[w], size, 1, Shared, bytes);

@@ -2,6 +2,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "communicator/capabilities.h"
@@ -127,8 +128,9 @@ void Engine::advance() {
       moved = advance_collective();
       moved = messages_.advance() || moved;
     } catch (const Error& error) {
-      fail(error);
-      return;
+      return fail(error);
+    } catch (const std::bad_alloc&) {
+      return fail(Error(CIUIC_EXHAUSTED, "shm: out of memory"));
     }
   }
   look_around();
@@ -258,7 +260,7 @@ void Engine::close() {
   {
     const std::lock_guard lock(driving_);
     take_incoming();
-    if (!is_idle()) {
+    if (is_at_work()) {
       fail(Error(CIUIC_CANCELLED, "shm: the group was destroyed with operations under way"));
     }
   }

@@ -78,6 +78,7 @@ class Engine final : public std::enable_shared_from_this<Engine> {
   void task_ended(const Task& task);
   void tell_ended();
   void wait_for_bell(uint32_t seen, Clock::time_point until, bool may_spin);
+  [[nodiscard]] bool is_at_work() const { return !waiting_.empty() || !messages_.is_idle(); }
   [[nodiscard]] bool is_idle() const { return num_live_.load() == 0; }
   void wake_own_thread();
   void run_own_thread();

@@ -33,7 +33,7 @@ void Engine::look_around() {
   if (const int32_t code = abort_code_.load(); code != CIUIC_OK) {
     return fail(aborted(code));
   }
-  if (waiting_.empty() && messages_.is_idle()) {
+  if (!is_at_work()) {
     return;
   }
   for (int r = 0; r < board_->world(); ++r) {

@@ -57,7 +57,8 @@ TEST(Shm, SilentRankIsNamedAtTheDeadline) {
       const RankProcess& rank = ranks[static_cast<size_t>(r)];
       EXPECT_EQ(rank.number("code"), CIUIC_DEADLINE) << rank.output();
       EXPECT_EQ(rank.number("peer"), world - 1) << rank.output();
-      EXPECT_GE(rank.number("seconds"), 1.8);  // or when a peer's deadline, a little earlier, passes
+      EXPECT_GE(rank.number("seconds"),
+                1.8);  // or when a peer's deadline, a little earlier, passes
       EXPECT_LE(rank.number("seconds"), 2.2);
     }
   }
@@ -96,7 +97,8 @@ TEST(Shm, KilledRankIsNamedWithinASecondAndLeavesNothing) {
         EXPECT_EQ(rank.exit_code(), 0) << rank.output();
         EXPECT_EQ(rank.number("code"), CIUIC_UNAVAILABLE) << rank.output();
         EXPECT_EQ(rank.number("peer"), dead) << rank.output();
-        EXPECT_LE(rank.number("seconds"), 1.1) << "100 ms of them before it dies: " << rank.output();
+        EXPECT_LE(rank.number("seconds"), 1.1)
+            << "100 ms of them before it dies: " << rank.output();
       }
       for (const std::string& name : named_memory()) {
         EXPECT_TRUE(before.contains(name) || name.find("ciuic") == std::string::npos) << name;

@@ -21,7 +21,8 @@ std::vector<char> numbers(ciuic_dtype dtype, int64_t count, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<float> values(static_cast<size_t>(count));
   for (float& value : values) {
-    value = std::ldexp(static_cast<float>(random()) / 4e9F - 0.5F, static_cast<int>(random() % 20) - 10);
+    value = std::ldexp(static_cast<float>(random()) / 4e9F - 0.5F,
+                       static_cast<int>(random() % 20) - 10);
   }
   std::vector<char> bytes(static_cast<size_t>(count * dtype_bytes(dtype)));
   if (same(dtype, kF32)) {
