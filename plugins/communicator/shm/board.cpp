@@ -23,10 +23,11 @@ struct Plan {
     headers = round_up(w * sizeof(RankState), kPage);
     in_slots = headers + round_up(w * 2 * header_bytes(world), kPage);
     sum_slots = in_slots + w * kNumSlots * kSlotBytes;
-    channels = sum_slots + w * kNumSlots * kSlotBytes;
+    sum_slot_bytes = round_up(kSlotBytes / w + kLine, kPage);  // a rank's part
+    channels = sum_slots + w * kNumSlots * sum_slot_bytes;
     end = channels + w * w * sizeof(Channel);
   }
-  size_t headers, in_slots, sum_slots, channels, end;
+  size_t headers, in_slots, sum_slots, sum_slot_bytes, channels, end;
 };
 
 }  // namespace
@@ -37,6 +38,7 @@ Board::Board(SharedFile memory, int world, int rank)
     : memory_(std::move(memory)), world_(world), rank_(rank) {
   // Zeroed memory is what every object in it begins with.
   const Plan plan(world);
+  sum_slot_bytes_ = static_cast<int64_t>(plan.sum_slot_bytes);
   char* at = memory_.data();
   states_ = reinterpret_cast<RankState*>(at);
   headers_ = at + plan.headers;

@@ -28,10 +28,12 @@ class Board {
   [[nodiscard]] RankState& state(int r) const { return states_[r]; }
   [[nodiscard]] Header& header(int r, uint64_t number) const;
   [[nodiscard]] HeaderPart* header_parts(int r, uint64_t number) const;
-  [[nodiscard]] char* in_slot(int r, uint64_t stage) const { return slot(in_slots_, r, stage); }
-  [[nodiscard]] char* sum_slot(int r, uint64_t stage) const { return slot(sum_slots_, r, stage); }
+  [[nodiscard]] char* in_slot(int r, uint64_t stage) const { return slot(in_slots_, kSlotBytes, r, stage); }
+  [[nodiscard]] char* sum_slot(int r, uint64_t stage) const { return slot(sum_slots_, sum_slot_bytes_, r, stage); }
   [[nodiscard]] Channel& channel(int from, int to) const { return channels_[from * world_ + to]; }
-  [[nodiscard]] SharedFile& memory() { return memory_; }
+  /// What fits a slot, or less; equal on all ranks.
+  [[nodiscard]] int64_t chunk_bytes() const { return chunk_bytes_; }
+  void set_chunk_bytes(int64_t bytes) { chunk_bytes_ = bytes; }
 
   /// Stages that all ranks have finished.
   [[nodiscard]] uint64_t finished_by_all() const;
@@ -51,13 +53,14 @@ class Board {
   [[nodiscard]] Error last_words(int r) const;
 
  private:
-  [[nodiscard]] char* slot(char* slots, int r, uint64_t stage) const {
-    return slots + (static_cast<int64_t>(r) * kNumSlots + static_cast<int64_t>(stage % kNumSlots)) *
-                       kSlotBytes;
+  static char* slot(char* slots, int64_t bytes, int r, uint64_t stage) {
+    return slots + (int64_t{r} * kNumSlots + static_cast<int64_t>(stage % kNumSlots)) * bytes;
   }
 
   SharedFile memory_;
   int world_, rank_;
+  int64_t chunk_bytes_ = kCachedChunkBytes;
+  int64_t sum_slot_bytes_;
   RankState* states_;
   char* headers_;
   char* in_slots_;

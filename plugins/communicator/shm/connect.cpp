@@ -117,6 +117,7 @@ Team connect(const Membership& group, std::chrono::nanoseconds timeout) {
     cores.push_back(all[r].cores);
   }
   team.may_spin = have_a_core_each(cores);
+  team.board->set_chunk_bytes(team.may_spin ? kCachedChunkBytes : kSlotBytes);
   return team;
 }
 

@@ -20,7 +20,10 @@ namespace ciuic::plugins::shm {
 
 constexpr size_t kLine = 128;  // two cache lines: neighbours are fetched in pairs
 constexpr size_t kPage = 4096;
-constexpr int64_t kSlotBytes = 512 << 10;
+constexpr int64_t kSlotBytes = 2 << 20;
+// A chunk of ranks that have a core each stays in the caches. Where cores are shared, every meeting of
+// the ranks costs the scheduler's time: fewer and larger chunks.
+constexpr int64_t kCachedChunkBytes = 512 << 10;
 constexpr int kNumSlots = 3;
 constexpr size_t kWords = 480;  // of an error
 

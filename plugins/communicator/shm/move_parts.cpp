@@ -59,7 +59,8 @@ bool arrives_in_input(const Request& r) {
 
 MoveParts::MoveParts(Request request, uint64_t number, const Workplace& place)
     : Collective(with_input(std::move(request)), number, place),
-      piece_bytes_(has_part_for_each() ? kSlotBytes / world_ / kAlign * kAlign : kSlotBytes) {
+      piece_bytes_(has_part_for_each() ? place.board.chunk_bytes() / world_ / kAlign * kAlign
+                                       : place.board.chunk_bytes()) {
   if (arrives_in_input(r_)) {
     aside_ = set_input_aside(r_, place.host);
     in_ = {};

@@ -167,7 +167,7 @@ void SumWhole::take_sums(int64_t k, uint64_t g) {
 
 SumParts::SumParts(Request request, uint64_t number, const Workplace& place)
     : Collective(std::move(request), number, place),
-      piece_bytes_(round_down(kSlotBytes / world_, kAlign)) {}
+      piece_bytes_(round_down(place.board.chunk_bytes() / world_, kAlign)) {}
 
 void SumParts::check_against(int r) const {
   if (header_part(r, rank_).bytes != r_.out_part(rank_).bytes) {

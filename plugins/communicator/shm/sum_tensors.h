@@ -43,7 +43,7 @@ class SumWhole final : public Collective {
 
   bool is_all_shared_ = false;
   int64_t num_chunks_ = 0;
-  int64_t chunk_bytes_ = kSlotBytes;
+  int64_t chunk_bytes_ = place_.board.chunk_bytes();
   std::vector<const char*> shared_inputs_;  // NULL: not shared
   std::vector<char*> shared_outputs_;
 };
