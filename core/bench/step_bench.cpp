@@ -46,6 +46,12 @@ double quantile(std::vector<double> values, double share) {
   return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
 }
 
+Json per_step(const MemoryCounts& counts, double steps) {
+  return {{"allocations_per_step", static_cast<double>(counts.allocations) / steps},
+          {"allocated_bytes_per_step", static_cast<double>(counts.allocated_bytes) / steps},
+          {"frees_per_step", static_cast<double>(counts.frees) / steps}};
+}
+
 double sum(const std::array<double, kNumParts>& parts) {
   double total = 0;
   for (const double seconds : parts) {
@@ -98,7 +104,8 @@ void StepBench::begin_timed_steps(Session& session) {
   reset_peak_rss();
   StepClock::current = &clock_;
   clock_.take();
-  storage_before_ = storage_counts();
+  storage_ = storage_counts();
+  host_memory_ = host_memory_counts();
   page_faults_ = page_faults();
   begin_ = StepClock::Clock::now();
 }
@@ -123,10 +130,8 @@ void StepBench::end_step(const ObservedStep& step) {
   if (seen_ == request_.warmup + request_.steps) {
     sheet_ = clock_.take();
     StepClock::current = nullptr;
-    const StorageCounts counts = storage_counts();
-    storage_ = {counts.allocations - storage_before_.allocations,
-                counts.allocated_bytes - storage_before_.allocated_bytes,
-                counts.frees - storage_before_.frees};
+    storage_ = storage_counts() - storage_;
+    host_memory_ = host_memory_counts() - host_memory_;
     page_faults_ = page_faults() - page_faults_;
   }
 }
@@ -246,10 +251,8 @@ std::string StepBench::report(const Session& session, const Sums& sums,
          {"fraction_of_gemm_rate", step_flops / (forward + backward) / (gemm / world)}});
   }
   json["modules"] = modules;
-  json["tensor_storage"] = {
-      {"allocations_per_step", static_cast<double>(storage_.allocations) / steps},
-      {"allocated_bytes_per_step", static_cast<double>(storage_.allocated_bytes) / steps},
-      {"frees_per_step", static_cast<double>(storage_.frees) / steps}};
+  json["tensor_storage"] = per_step(storage_, steps);
+  json["plugin_memory"] = per_step(host_memory_, steps);
   json["page_faults_per_step"] = static_cast<double>(page_faults_) / steps;
   double peak = 0;
   for (const double p : sums.peaks) {

@@ -45,7 +45,9 @@ class StepBench final : public StepObserver {
   StepClock::Sheet sheet_{};  // of all timed steps
   std::vector<double> seconds_;
   ObservedStep last_;
-  StorageCounts storage_before_, storage_;  // storage_: of the timed steps
+  /// Of LibTorch's allocator and of the host's for plugins: until the first timed step, then of
+  /// the timed steps.
+  MemoryCounts storage_, host_memory_;
   int64_t page_faults_ = 0;
   GemmRate before_, after_, own_;
   int64_t peak_rss_ = 0;

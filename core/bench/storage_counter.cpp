@@ -17,7 +17,7 @@ class StorageCounter final : public c10::Allocator {
     static auto* counter = new StorageCounter();  // blocks outlive every scope
     return *counter;
   }
-  [[nodiscard]] StorageCounts counts() const { return {allocations_, bytes_, frees_}; }
+  [[nodiscard]] MemoryCounts counts() const { return {allocations_, bytes_, frees_}; }
 
   c10::DataPtr allocate(size_t bytes) override {
     c10::DataPtr block = inner_->allocate(bytes);
@@ -57,8 +57,8 @@ void count_storage() {
   }
 }
 
-StorageCounts storage_counts() {
-  return is_counting ? StorageCounter::only().counts() : StorageCounts{};
+MemoryCounts storage_counts() {
+  return is_counting ? StorageCounter::only().counts() : MemoryCounts{};
 }
 
 }  // namespace ciuic::core

@@ -3,19 +3,13 @@
 // Counts what tensors take from LibTorch's CPU allocator and give back to it.
 #pragma once
 
-#include <cstdint>
+#include "core/plugin/host_context.h"
 
 namespace ciuic::core {
-
-struct StorageCounts {
-  int64_t allocations = 0;
-  int64_t allocated_bytes = 0;
-  int64_t frees = 0;
-};
 
 /// From here to the process's end. A storage that is there already goes uncounted.
 void count_storage();
 /// Since count_storage; zeros before it.
-StorageCounts storage_counts();
+MemoryCounts storage_counts();
 
 }  // namespace ciuic::core

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "core/config/joined.h"
+#include "core/launch/rank_cores.h"
 #include "core/launch/startup_clock.h"
 #include "core/log/failure.h"
 #include "core/plugin/trampoline/crumb_board.h"
@@ -210,7 +211,12 @@ class Launcher {
     if (number == 0 && request_.lock_fd >= 0) {
       inherit(request_.lock_fd);
     }
+    std::optional<RankCores> cores;
+    if (request_.has_own_cores) {
+      cores.emplace(number, request_.threads);
+    }
     const int error = spawn(arguments, environment(number), actions, rank.pid);
+    cores.reset();
     posix_spawn_file_actions_destroy(&actions);
     close(pipe_fds[1]);
     rank.is_running = error == 0;

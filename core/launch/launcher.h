@@ -14,8 +14,9 @@ struct LaunchRequest {
   std::string worker;                  // the executable of a rank
   std::vector<std::string> arguments;  // for every rank
   int ranks = 1;
-  int threads = 1;          // per rank
-  bool needs_store = true;  // give rank 0 a listening socket for the rendezvous
+  int threads = 1;             // per rank
+  bool has_own_cores = false;  // each rank (rank_cores.h)
+  bool needs_store = true;     // give rank 0 a listening socket for the rendezvous
   int lock_fd = -1;        // inherited by rank 0: the run's folder stays locked as long as it lives
   std::string log_folder;  // named in the message about a rank that died
 };

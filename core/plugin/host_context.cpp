@@ -2,6 +2,7 @@
 #include "core/plugin/host_context.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -28,6 +29,8 @@ ciuic_status* out_of_memory() {
   return &status;
 }
 
+std::atomic<int64_t> allocations{0}, allocated_bytes{0}, frees{0};
+
 class AlignedHostMemory final : public MemorySource {
  public:
   void* allocate(ciuic_device device, size_t bytes, size_t alignment) noexcept override {
@@ -35,11 +38,17 @@ class AlignedHostMemory final : public MemorySource {
       return nullptr;
     }
     void* memory = nullptr;
-    return posix_memalign(&memory, std::max<size_t>(alignment, 64), std::max<size_t>(bytes, 1)) == 0
-               ? memory
-               : nullptr;
+    if (posix_memalign(&memory, std::max<size_t>(alignment, 64), std::max<size_t>(bytes, 1)) != 0) {
+      return nullptr;
+    }
+    ++allocations;
+    allocated_bytes += static_cast<int64_t>(bytes);
+    return memory;
   }
-  void deallocate(ciuic_device, void* memory, size_t) noexcept override { std::free(memory); }
+  void deallocate(ciuic_device, void* memory, size_t) noexcept override {
+    frees += memory != nullptr ? 1 : 0;
+    std::free(memory);
+  }
 };
 
 std::string render(ciuic_str message, ciuic_array fields) {
@@ -65,6 +74,8 @@ MemorySource& host_memory() {
   static AlignedHostMemory memory;
   return memory;
 }
+
+MemoryCounts host_memory_counts() { return {allocations, allocated_bytes, frees}; }
 
 HostContext::HostContext(std::string plugin, Log& log, MemorySource& memory)
     : plugin_(std::move(plugin)),

@@ -32,6 +32,20 @@ class MemorySource {
 /// Aligned host memory from the C library.
 MemorySource& host_memory();
 
+struct MemoryCounts {
+  int64_t allocations = 0;
+  int64_t allocated_bytes = 0;
+  int64_t frees = 0;
+
+  MemoryCounts operator-(const MemoryCounts& since) const {
+    return {allocations - since.allocations, allocated_bytes - since.allocated_bytes,
+            frees - since.frees};
+  }
+};
+
+/// What plugins took from host_memory() in this process, and gave back.
+MemoryCounts host_memory_counts();
+
 /// Thread rule: the table is class A; add_service belongs to the control thread, before create.
 class HostContext {
  public:

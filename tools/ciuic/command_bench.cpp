@@ -74,7 +74,8 @@ CommandLine command_line() {
       "text or json")("set",
                       po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
                       "Overrides one key of the file; may be given often")(
-      "ranks", po::value<int>()->value_name("N"), "Processes to start (run.ranks)");
+      "ranks", po::value<int>()->value_name("N"), "Processes to start (run.ranks)")(
+      "pin", "Gives each rank cores of its own, as many as run.threads");
   add_log_options(line);
   line.positional("words", 2);
   return line;
@@ -117,7 +118,8 @@ std::vector<std::string> overrides_of(const std::string& file, const po::variabl
 }
 
 core::LaunchRequest request_for(const std::string& file, const std::vector<std::string>& overrides,
-                                const core::RunConfig& config, const core::RunFolder& folder) {
+                                const core::RunConfig& config, const core::RunFolder& folder,
+                                bool has_own_cores) {
   core::LaunchRequest request;
   request.worker = worker_path();
   request.arguments = {"train", file, "--quiet", "--resume", "none"};
@@ -128,6 +130,7 @@ core::LaunchRequest request_for(const std::string& file, const std::vector<std::
   request.ranks = static_cast<int>(config.run.ranks);
   request.threads = config.run.threads > 0 ? static_cast<int>(config.run.threads)
                                            : std::max(1, core::usable_cores() / request.ranks);
+  request.has_own_cores = has_own_cores;
   request.needs_store = request.ranks > 1 && config.run.rendezvous == "auto";
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
@@ -166,7 +169,8 @@ int bench_step(const CommandLine& line, const std::string& file, const po::varia
     return code;
   }
   const core::RunFolder claimed = core::RunFolder::claim(folder, /*afresh=*/false);
-  core::LaunchRequest request = request_for(file, overrides, config, claimed);
+  core::LaunchRequest request =
+      request_for(file, overrides, config, claimed, values.count("pin") != 0);
   const std::string found = folder + "/bench_step.json";
   for (const std::string& argument :
        {std::string("--bench-file"), found, std::string("--bench-warmup"), std::to_string(warmup),

@@ -177,3 +177,23 @@ setup_peers() {
   rm -rf "$SCRATCH"
   step_end "$(grep -c == tools/packages/peers.txt) packages installed in $PEERS"
 }
+
+has_deepspeed() { cmp -s tools/packages/deepspeed.txt "$PEERS/deepspeed.txt"; }
+
+# Into the same environment; the copy of its pins goes with that when setup_peers makes it anew.
+setup_deepspeed() {
+  step_begin "DeepSpeed"
+  if has_deepspeed; then
+    step_end "$(grep -c == tools/packages/deepspeed.txt) packages present in $PEERS"
+    return
+  fi
+  make_scratch
+  need_free_megabytes 200 "DeepSpeed"
+  # Its build asks for the torch of the environment, and need not compile operators for processors that it guesses.
+  export DS_BUILD_OPS=0 DS_ACCELERATOR=cpu
+  run_logged pip_ "$PEERS/bin/python" install --no-deps --no-build-isolation --require-hashes \
+    -r tools/packages/deepspeed.txt || explain_pip_failure "pip could not install DeepSpeed"
+  cp tools/packages/deepspeed.txt "$PEERS/deepspeed.txt"
+  rm -rf "$SCRATCH"
+  step_end "$(grep -c == tools/packages/deepspeed.txt) packages installed in $PEERS"
+}
