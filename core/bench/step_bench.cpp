@@ -102,12 +102,12 @@ void StepBench::begin_timed_steps(Session& session) {
   before_ = gemm_rate(session, Products::LibTorch);
   own_ = gemm_rate(session, Products::Own);
   reset_peak_rss();
-  StepClock::current = &clock_;
-  clock_.take();
   storage_ = storage_counts();
   host_memory_ = host_memory_counts();
   page_faults_ = page_faults();
+  StepClock::current = &clock_;
   begin_ = StepClock::Clock::now();
+  clock_.take(begin_);
 }
 
 /// All ranks at once, as in a step: their products share the machine.
@@ -128,7 +128,7 @@ void StepBench::end_step(const ObservedStep& step) {
   seconds_.push_back(std::chrono::duration<double>(now - begin_).count());
   begin_ = now;
   if (seen_ == request_.warmup + request_.steps) {
-    sheet_ = clock_.take();
+    sheet_ = clock_.take(now);
     StepClock::current = nullptr;
     storage_ = storage_counts() - storage_;
     host_memory_ = host_memory_counts() - host_memory_;
@@ -177,6 +177,10 @@ std::string StepBench::report(const Session& session, const Sums& sums,
   const auto seconds = [&](Phase phase, Part part) {
     return sums.sheet[static_cast<size_t>(phase)][static_cast<size_t>(part)] / steps / world;
   };
+  double mean = 0;
+  for (const auto& phase : sums.sheet) {
+    mean += sum(phase) / steps / world;
+  }
   const auto plugin = [&](uint32_t kind) { return plan.plugin(kind).found.descriptor->name; };
 
   Json json;
@@ -197,14 +201,8 @@ std::string StepBench::report(const Session& session, const Sums& sums,
   json["step_seconds"] = {{"median", median},
                           {"p10", quantile(seconds_, 0.1)},
                           {"p90", quantile(seconds_, 0.9)},
-                          {"mean", 0.0},
+                          {"mean", mean},
                           {"all", seconds_}};
-  double mean = 0;
-  for (const double s : seconds_) {
-    mean += s / steps;
-  }
-  json["step_seconds"]["mean"] = mean;
-
   json["gemm"] = {{"dtype", c10::toString(activation_of(session))},
                   {"sizes", GemmRate::kSizes},
                   {"before", before_.flops_per_second},

@@ -47,23 +47,22 @@ class StepClock {
 
   /// Returns what it was before.
   Phase enter(Phase phase) {
-    charge();
+    charge(Clock::now());
     return std::exchange(phase_, phase);
   }
   Part enter(Part part) {
-    charge();
+    charge(Clock::now());
     return std::exchange(part_, part);
   }
 
-  /// What has passed since the last call, in full.
-  Sheet take() {
-    charge();
+  /// What has passed from the last call until `now`, in full.
+  Sheet take(Clock::time_point now = Clock::now()) {
+    charge(now);
     return std::exchange(sheet_, {});
   }
 
  private:
-  void charge() {
-    const Clock::time_point now = Clock::now();
+  void charge(Clock::time_point now) {
     sheet_[static_cast<size_t>(phase_)][static_cast<size_t>(part_)] +=
         std::chrono::duration<double>(now - since_).count();
     since_ = now;

@@ -50,7 +50,9 @@ def launch(a):
     env = {**os.environ, "WORLD_SIZE": str(a.world), "LOCAL_WORLD_SIZE": str(a.world),
            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
            "OMP_NUM_THREADS": str(a.threads), "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu",
-           "PEER_START": str(process_start()), "HF_HUB_OFFLINE": "1",
+           # What DeepSpeed compiles lies in the environment that it is installed in.
+           "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}",
+           "TORCH_EXTENSIONS_DIR": f"{sys.prefix}/torch_extensions", "PEER_START": str(process_start()), "HF_HUB_OFFLINE": "1",
            "TRANSFORMERS_VERBOSITY": "error", "DS_LOG_LEVEL": "error"}
     ranks = [subprocess.Popen([sys.executable, *sys.argv],
                               env={**env, "RANK": str(r), "LOCAL_RANK": str(r)})

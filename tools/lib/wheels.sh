@@ -193,6 +193,15 @@ setup_deepspeed() {
   export DS_BUILD_OPS=0 DS_ACCELERATOR=cpu
   run_logged pip_ "$PEERS/bin/python" install --no-deps --no-build-isolation --require-hashes \
     -r tools/packages/deepspeed.txt || explain_pip_failure "pip could not install DeepSpeed"
+  # Its all-reduce among processes of a host is compiled at first use: here, not within a time limit. A compilation
+  # that was cut short leaves a lock which later ones wait for without end.
+  step_note "compiling its communication"
+  rm -rf "$PEERS/torch_extensions"
+  PATH=$PWD/$PEERS/bin:$PATH TORCH_EXTENSIONS_DIR=$PWD/$PEERS/torch_extensions run_logged "$PEERS/bin/python" -c \
+    'from deepspeed.ops.op_builder.cpu import ShareMemCommBuilder; ShareMemCommBuilder().load()' || {
+    show_log_tail
+    fail "DeepSpeed's communication could not be compiled" where "$LOG_FILE" remedy "look at the end of that file"
+  }
   cp tools/packages/deepspeed.txt "$PEERS/deepspeed.txt"
   rm -rf "$SCRATCH"
   step_end "$(grep -c == tools/packages/deepspeed.txt) packages installed in $PEERS"

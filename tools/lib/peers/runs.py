@@ -20,7 +20,7 @@ class RunFailed(Exception):
 
 
 def run(command, limit_seconds):
-    """stdout of a command that ends well in time. Its whole process group goes when it does not."""
+    """stdout of a command that ends well in time. All that it started goes when it does not."""
     env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     child = subprocess.Popen([str(c) for c in command], cwd=ROOT, env=env, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -85,7 +85,7 @@ def run_ours(ours, folder, warmup, steps, limit_seconds):
 def run_peer(peer, ours, warmup, steps, limit_seconds):
     if not PEERS_PYTHON.exists():
         raise RunFailed("no .deps/peers: run tools/setup --peers")
-    if "deepspeed" in peer.options and not list(PEERS_PYTHON.parents[1].glob("lib/*/site-packages/deepspeed")):
+    if "deepspeed" in peer.options and not (PEERS_PYTHON.parents[1] / "deepspeed.txt").exists():
         raise RunFailed("no DeepSpeed: run tools/setup --peers --deepspeed")
     out = run([PEERS_PYTHON, TRAIN_PEER, "--preset", ours.preset, "--dtype", ours.dtype,
                "--world", ours.world, "--threads", ours.threads, "--data", TEXT, "--rows", ROWS,
