@@ -2,6 +2,7 @@
 """One run of ours or of a peer: a process with a time limit, and the figures that it printed."""
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -10,9 +11,10 @@ ROOT = Path(__file__).resolve().parents[3]
 PEERS_PYTHON = ROOT / ".deps/peers/bin/python"
 TRAIN_PEER = ROOT / "tests/peer/train_peer.py"
 CIUIC = ROOT / "build/bin/ciuic"
-ALL_REDUCE = ROOT / "build/tests/benchmark/all_reduce_benchmark"
+ALL_REDUCE = ROOT / "build/tests/all_reduce_benchmark"
 TEXT = ROOT / "data/bible.txt"
 ROWS, SEQUENCE = 4, 256  # of each rank in a step
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 
 
 class RunFailed(Exception):
@@ -97,10 +99,12 @@ def run_peer(peer, ours, warmup, steps, limit_seconds):
 
 
 def run_all_reduce(limit_seconds):
-    """{(plugin, ranks, bytes, memory): seconds} from the benchmark's lines of JSON."""
+    """{(plugin, ranks, bytes, memory): seconds}, by the names of Google Benchmark's cases."""
     found = {}
-    for line in run([ALL_REDUCE, "--json"], limit_seconds).splitlines():
-        if line.startswith("{"):
-            row = json.loads(line)
-            found[row["plugin"], row["ranks"], row["bytes"], row["memory"]] = row["seconds"]
+    for case in json.loads(run([ALL_REDUCE, "--benchmark_format=json"], limit_seconds))["benchmarks"]:
+        name = re.match(r"(\d+) ranks/(\d+) KiB/(\w+)( memory_alloc)?", case["name"])
+        if name and case.get("run_type", "iteration") == "iteration":
+            memory = "shared" if name[4] else "ordinary"
+            seconds = case["real_time"] * SECONDS[case["time_unit"]]
+            found[name[3], int(name[1]), int(name[2]) << 10, memory] = seconds
     return found
