@@ -21,7 +21,7 @@ namespace {
 
 /// Of each size, so that the small ones do not finish within a timer's noise: 0.25 s at 100 Gflop/s.
 constexpr double kFlopsOfOneSize = 25e9;
-constexpr int kFewest = 5;
+constexpr int kFewest = 3;
 
 /// A square matrix in memory of its own.
 class MappedMatrix {
