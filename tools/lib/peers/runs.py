@@ -21,9 +21,9 @@ class RunFailed(Exception):
     """What a child said last, or that it ran out of time."""
 
 
-def run(command, limit_seconds):
+def run(command, limit_seconds, **variables):
     """stdout of a command that ends well in time. All that it started goes when it does not."""
-    env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")} | variables
     child = subprocess.Popen([str(c) for c in command], cwd=ROOT, env=env, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -76,7 +76,8 @@ def run_ours(ours, folder, warmup, steps, limit_seconds):
     file = Path(folder) / "ours.toml"
     file.write_text(config_of(ours))
     found = json.loads(run([CIUIC, "bench", "step", file, "--pin", "--format", "json",
-                            "--warmup", warmup, "--steps", steps], limit_seconds))
+                            "--warmup", warmup, "--steps", steps], limit_seconds,
+                           TMPDIR=str(folder)))  # what a bench that is cut short leaves goes too
     return {"tokens_per_second": found["tokens_per_second"]["median"],
             "peak_rss_bytes": found["peak_rss_bytes"]["sum"],
             "startup_seconds": found["startup"]["seconds"],
