@@ -63,8 +63,9 @@ class MixtureOfExperts final {
   /// Gradients of this rank's experts only.
   void serve_backward(Bindings weights, const at::TensorOptions& rows, MixtureTape& tape) const;
 
-  /// Rows that each expert's group is rounded up to. 32 in bf16, where a new row count costs oneDNN
-  /// a compilation; not for one token, which has one row with each of its experts.
+  /// Rows that each expert's group is rounded up to. 32 in bf16 where LibTorch multiplies, as a new
+  /// row count costs oneDNN a compilation; not for one token, which has one row with each of its
+  /// experts.
   static int64_t row_multiple(at::ScalarType dtype, int64_t tokens);
 
  private:
