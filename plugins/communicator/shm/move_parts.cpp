@@ -14,10 +14,10 @@ bool overlap(const char* a, int64_t a_bytes, const char* b, int64_t b_bytes) {
   return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
 }
 
-/// A root broadcasts its output.
+/// A root broadcasts its output; the others tell how much they expect.
 Request with_input(Request r) {
-  if (r.op == CIUIC_OP_BROADCAST && r.is_root()) {
-    r.in = r.out;
+  if (r.op == CIUIC_OP_BROADCAST) {
+    r.in = r.is_root() ? r.out : nullptr;
     r.in_parts = r.out_parts;
   }
   return r;
@@ -88,7 +88,7 @@ bool MoveParts::has_part_for_each() const {
 }
 
 void MoveParts::check_against(int r) const {
-  if (!moves(r, rank_)) {
+  if (!moves(r, rank_) && r_.op != CIUIC_OP_BROADCAST) {
     return;
   }
   const int64_t got = header_part(r, rank_).bytes;

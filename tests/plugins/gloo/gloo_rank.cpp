@@ -35,6 +35,7 @@ void in_flight(Rank& r) {
   }
   std::vector<Work> works;
   std::atomic<int> called = 0;
+  int expected = 0;  // a work that is not there has ended
   for (auto& x : data) {
     works.push_back(
         g->submit(all_reduce(x.data(), x.data(), kF32, static_cast<int64_t>(x.size()))));
@@ -42,6 +43,7 @@ void in_flight(Rank& r) {
       *static_cast<std::atomic<int>*>(context) += status == nullptr ? 1 : 1000;
     };
     if (works.back()) {
+      ++expected;
       works.back().get()->ops->on_done(works.back().get(), callback, &called);
     }
   }
@@ -53,10 +55,10 @@ void in_flight(Rank& r) {
     require(data[static_cast<size_t>(i)].back() == want, "each sum is right");
   }
   // wait returns before the callbacks have been called
-  for (int i = 0; i < 1000 && called < kCount; ++i) {
+  for (int i = 0; i < 1000 && called < expected; ++i) {
     std::this_thread::sleep_for(1ms);
   }
-  require(called == kCount, "each callback came once");
+  require(called == expected, "each callback came once");
 
   std::vector<Call> group;
   for (auto& x : data) {
