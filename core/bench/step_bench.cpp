@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sys/resource.h>
+#include <utility>
 
 #include <ATen/Parallel.h>
-#include <nlohmann/json.hpp>
 
 #include "core/bench/module_flops.h"
 #include "core/bench/peak_memory.h"
 #include "core/launch/startup_clock.h"
 #include "core/log/failure.h"
+#include "core/memory/tensor_arena.h"
 #include "core/model/parameter_specs.h"
 #include "core/parallel/collective.h"
 #include "core/train/run_folder.h"
@@ -52,12 +54,17 @@ Json per_step(const MemoryCounts& counts, double steps) {
           {"frees_per_step", static_cast<double>(counts.frees) / steps}};
 }
 
-double sum(const std::array<double, kNumParts>& parts) {
-  double total = 0;
-  for (const double seconds : parts) {
-    total += seconds;
-  }
-  return total;
+/// The system is asked only when the arena grows, and gets nothing back.
+Json storage_per_step(const BlockPool::Counts& before, const BlockPool::Counts& after,
+                      double steps) {
+  const auto mean = [&](int64_t BlockPool::Counts::*member) {
+    return static_cast<double>(after.*member - before.*member) / steps;
+  };
+  return {{"system_allocations_per_step", mean(&BlockPool::Counts::growths)},
+          {"system_bytes_per_step", mean(&BlockPool::Counts::held_bytes)},
+          {"arena_blocks_per_step", mean(&BlockPool::Counts::allocations)},
+          {"arena_block_bytes_per_step", mean(&BlockPool::Counts::allocated_bytes)},
+          {"arena_bytes", after.held_bytes}};
 }
 
 }  // namespace
@@ -86,7 +93,7 @@ struct StepBench::Sums {
   }
 };
 
-StepBench::StepBench(StepBenchRequest request) : request_(std::move(request)) { count_storage(); }
+StepBench::StepBench(StepBenchRequest request) : request_(std::move(request)) {}
 
 StepBench::~StepBench() { StepClock::current = nullptr; }
 
@@ -102,7 +109,7 @@ void StepBench::begin_timed_steps(Session& session) {
   before_ = gemm_rate(session, Products::LibTorch);
   own_ = gemm_rate(session, Products::Own);
   reset_peak_rss();
-  storage_ = storage_counts();
+  arena_before_ = TensorArena::install().counts();
   host_memory_ = host_memory_counts();
   page_faults_ = page_faults();
   StepClock::current = &clock_;
@@ -130,7 +137,7 @@ void StepBench::end_step(const ObservedStep& step) {
   if (seen_ == request_.warmup + request_.steps) {
     sheet_ = clock_.take(now);
     StepClock::current = nullptr;
-    storage_ = storage_counts() - storage_;
+    arena_ = TensorArena::install().counts();
     host_memory_ = host_memory_counts() - host_memory_;
     page_faults_ = page_faults() - page_faults_;
   }
@@ -166,55 +173,39 @@ StepBench::Sums StepBench::summed(Session& session) const {
   return sums;
 }
 
-std::string StepBench::report(const Session& session, const Sums& sums,
-                              const StartupClock& startup) const {
-  const RunPlan& plan = session.plan();
-  const double world = session.identity().world;
-  const auto steps = static_cast<double>(seconds_.size());
-  const double gemm = (sums.gemm_before + sums.gemm_after) / 2;
-  const double median = quantile(seconds_, 0.5);
-  // Of a mean step on a mean rank.
-  const auto seconds = [&](Phase phase, Part part) {
-    return sums.sheet[static_cast<size_t>(phase)][static_cast<size_t>(part)] / steps / world;
-  };
-  double mean = 0;
-  for (const auto& phase : sums.sheet) {
-    mean += sum(phase) / steps / world;
-  }
+Json StepBench::run_json(const RunPlan& plan, int world) const {
   const auto plugin = [&](uint32_t kind) { return plan.plugin(kind).found.descriptor->name; };
+  return {{"world_size", world},
+          {"threads", at::get_num_threads()},
+          {"precision", plugin(CIUIC_KIND_PRECISION)},
+          {"sharding", plugin(CIUIC_KIND_SHARDING)},
+          {"communicator", plugin(CIUIC_KIND_COMMUNICATOR)},
+          {"parameters", count_parameters(plan.model)},
+          {"active_parameters", count_active_parameters(plan.model)},
+          {"tokens_per_step", last_.tokens},
+          {"sequence_tokens", last_.row_tokens},
+          {"warmup_steps", request_.warmup},
+          {"timed_steps", request_.steps}};
+}
 
-  Json json;
-  json["run"] = {{"world_size", session.identity().world},
-                 {"threads", at::get_num_threads()},
-                 {"precision", plugin(CIUIC_KIND_PRECISION)},
-                 {"sharding", plugin(CIUIC_KIND_SHARDING)},
-                 {"communicator", plugin(CIUIC_KIND_COMMUNICATOR)},
-                 {"parameters", count_parameters(plan.model)},
-                 {"active_parameters", count_active_parameters(plan.model)},
-                 {"tokens_per_step", last_.tokens},
-                 {"sequence_tokens", last_.row_tokens},
-                 {"warmup_steps", request_.warmup},
-                 {"timed_steps", request_.steps}};
-  json["tokens_per_second"] = {{"median", last_.tokens / median},
-                               {"p10", last_.tokens / quantile(seconds_, 0.9)},
-                               {"p90", last_.tokens / quantile(seconds_, 0.1)}};
-  json["step_seconds"] = {{"median", median},
-                          {"p10", quantile(seconds_, 0.1)},
-                          {"p90", quantile(seconds_, 0.9)},
-                          {"mean", mean},
-                          {"all", seconds_}};
-  json["gemm"] = {{"dtype", c10::toString(activation_of(session))},
-                  {"sizes", GemmRate::kSizes},
-                  {"before", before_.flops_per_second},
-                  {"after", after_.flops_per_second},
-                  {"flops_per_second", gemm},
-                  {"own_products", own_.flops_per_second},
-                  {"own_flops_per_second", sums.own_gemm}};
-  const double flops = flops_per_token(plan.model, last_.row_tokens) * last_.tokens;
-  json["model"] = {{"flops_per_token", flops / last_.tokens},
-                   {"flops_per_second", flops / median},
-                   {"fraction_of_gemm_rate", flops / median / gemm}};
+/// Of a mean step on a mean rank.
+double StepBench::seconds(const Sums& sums, Phase phase, Part part) const {
+  return sums.sheet[static_cast<size_t>(phase)][static_cast<size_t>(part)] /
+         static_cast<double>(seconds_.size()) / static_cast<double>(sums.peaks.size());
+}
 
+double StepBench::mean_seconds(const Sums& sums) const {
+  double mean = 0;
+  for (size_t phase = 0; phase < sums.sheet.size(); ++phase) {
+    for (size_t part = 0; part < kNumParts; ++part) {
+      mean += seconds(sums, static_cast<Phase>(phase), static_cast<Part>(part));
+    }
+  }
+  return mean;
+}
+
+/// What was waited for in a collective counts as communication, in whichever phase.
+Json StepBench::phases_json(const Sums& sums) const {
   Json phases;
   double communication = 0;
   const std::pair<Phase, const char*> named[] = {{Phase::Data, "data"},
@@ -223,40 +214,74 @@ std::string StepBench::report(const Session& session, const Sums& sums,
                                                  {Phase::Optimizer, "optimizer"},
                                                  {Phase::Rest, "rest"}};
   for (const auto& [phase, name] : named) {
-    const double waited = seconds(phase, Part::Communication);
-    phases[name] = sum(sums.sheet[static_cast<size_t>(phase)]) / steps / world - waited;
-    communication += waited;
+    double own = 0;
+    for (size_t part = 0; part < kNumParts; ++part) {
+      const double spent = seconds(sums, phase, static_cast<Part>(part));
+      (static_cast<Part>(part) == Part::Communication ? communication : own) += spent;
+    }
+    phases[name] = own;
   }
   phases["communication"] = communication;
-  json["phase_seconds"] = phases;
+  return phases;
+}
 
-  const auto flops_of = module_flops(plan.model, last_.row_tokens);
+/// `gemm`: of a rank.
+Json StepBench::modules_json(const Sums& sums, const ModelConfig& model, double gemm) const {
+  const auto flops_of = module_flops(model, last_.row_tokens);
   Json modules = Json::array();
   for (size_t i = 0; i < kNumParts; ++i) {
     const auto part = static_cast<Part>(i);
-    const double forward = seconds(Phase::Forward, part);
-    const double backward = seconds(Phase::Backward, part);
+    const double forward = seconds(sums, Phase::Forward, part);
+    const double backward = seconds(sums, Phase::Backward, part);
     if (part == Part::Communication || forward + backward == 0) {
       continue;
     }
-    const double step_flops = flops_of[i] * last_.tokens / world;
-    modules.push_back(
-        {{"name", kPartNames[i]},
-         {"forward_seconds", forward},
-         {"backward_seconds", backward},
-         {"forward_flops", step_flops / 3},
-         {"backward_flops", step_flops * 2 / 3},
-         {"fraction_of_gemm_rate", step_flops / (forward + backward) / (gemm / world)}});
+    const double flops = flops_of[i] * last_.tokens / static_cast<double>(sums.peaks.size());
+    modules.push_back({{"name", kPartNames[i]},
+                       {"forward_seconds", forward},
+                       {"backward_seconds", backward},
+                       {"forward_flops", flops / 3},
+                       {"backward_flops", flops * 2 / 3},
+                       {"fraction_of_gemm_rate", flops / (forward + backward) / gemm}});
   }
-  json["modules"] = modules;
-  json["tensor_storage"] = per_step(storage_, steps);
+  return modules;
+}
+
+std::string StepBench::report(const Session& session, const Sums& sums,
+                              const StartupClock& startup) const {
+  const RunPlan& plan = session.plan();
+  const int world = session.identity().world;
+  const auto steps = static_cast<double>(seconds_.size());
+  const double gemm = (sums.gemm_before + sums.gemm_after) / 2;
+  const double median = quantile(seconds_, 0.5);
+  const double flops = flops_per_token(plan.model, last_.row_tokens) * last_.tokens;
+  Json json;
+  json["run"] = run_json(plan, world);
+  json["tokens_per_second"] = {{"median", last_.tokens / median},
+                               {"p10", last_.tokens / quantile(seconds_, 0.9)},
+                               {"p90", last_.tokens / quantile(seconds_, 0.1)}};
+  json["step_seconds"] = {{"median", median},
+                          {"p10", quantile(seconds_, 0.1)},
+                          {"p90", quantile(seconds_, 0.9)},
+                          {"mean", mean_seconds(sums)},
+                          {"all", seconds_}};
+  json["gemm"] = {{"dtype", c10::toString(activation_of(session))},
+                  {"sizes", GemmRate::kSizes},
+                  {"before", before_.flops_per_second},
+                  {"after", after_.flops_per_second},
+                  {"flops_per_second", gemm},
+                  {"own_products", own_.flops_per_second},
+                  {"own_flops_per_second", sums.own_gemm}};
+  json["model"] = {{"flops_per_token", flops / last_.tokens},
+                   {"flops_per_second", flops / median},
+                   {"fraction_of_gemm_rate", flops / median / gemm}};
+  json["phase_seconds"] = phases_json(sums);
+  json["modules"] = modules_json(sums, plan.model, gemm / world);
+  json["tensor_storage"] = storage_per_step(arena_before_, arena_, steps);
   json["plugin_memory"] = per_step(host_memory_, steps);
   json["page_faults_per_step"] = static_cast<double>(page_faults_) / steps;
-  double peak = 0;
-  for (const double p : sums.peaks) {
-    peak += p;
-  }
-  json["peak_rss_bytes"] = {{"sum", peak}, {"ranks", sums.peaks}};
+  json["peak_rss_bytes"] = {{"sum", std::accumulate(sums.peaks.begin(), sums.peaks.end(), 0.0)},
+                            {"ranks", sums.peaks}};
   json["startup"] = Json::parse(startup.json());
   return json.dump(2) + "\n";
 }

@@ -8,9 +8,14 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/bench/gemm_rate.h"
 #include "core/bench/step_clock.h"
-#include "core/bench/storage_counter.h"
+#include "core/memory/block_pool.h"
+#include "core/model/model_config.h"
+#include "core/plugin/host_context.h"
+#include "core/train/run_plan.h"
 #include "core/train/step_observer.h"
 
 namespace ciuic::core {
@@ -35,6 +40,12 @@ class StepBench final : public StepObserver {
   void begin_timed_steps(Session& session);
   GemmRate gemm_rate(Session& session, Products products) const;
   Sums summed(Session& session) const;
+  using Json = nlohmann::ordered_json;
+  [[nodiscard]] Json run_json(const RunPlan& plan, int world) const;
+  [[nodiscard]] double seconds(const Sums& sums, Phase phase, Part part) const;
+  [[nodiscard]] double mean_seconds(const Sums& sums) const;
+  [[nodiscard]] Json phases_json(const Sums& sums) const;
+  [[nodiscard]] Json modules_json(const Sums& sums, const ModelConfig& model, double gemm) const;
   [[nodiscard]] std::string report(const Session& session, const Sums& sums,
                                    const StartupClock& startup) const;
 
@@ -45,9 +56,9 @@ class StepBench final : public StepObserver {
   StepClock::Sheet sheet_{};  // of all timed steps
   std::vector<double> seconds_;
   ObservedStep last_;
-  /// Of LibTorch's allocator and of the host's for plugins: until the first timed step, then of
-  /// the timed steps.
-  MemoryCounts storage_, host_memory_;
+  /// Of tensors and of the host's memory for plugins: until the first timed step, and in the end.
+  BlockPool::Counts arena_before_, arena_;
+  MemoryCounts host_memory_;  // in the end of the timed steps
   int64_t page_faults_ = 0;
   GemmRate before_, after_, own_;
   int64_t peak_rss_ = 0;

@@ -108,13 +108,17 @@ std::string modules(const Json& found) {
 
 std::string memory_and_startup(const Json& found) {
   std::string out = "\n";
-  for (const auto& [key, name] : {std::pair{"tensor_storage", "tensor storage a step"},
-                                  std::pair{"plugin_memory", "plugins' memory a step"}}) {
-    const Json& memory = found.at(key);
-    out += text("%-23s %.1f allocations of %.2f MB together, %.1f frees\n", name,
-                number(memory, "allocations_per_step"),
-                number(memory, "allocated_bytes_per_step") / 1e6, number(memory, "frees_per_step"));
-  }
+  const Json& storage = found.at("tensor_storage");
+  out += text(
+      "tensor storage a step   %.1f allocations of %.2f MB from the system, none given back; %.1f "
+      "blocks of %.0f MB together in an arena of %.0f MB\n",
+      number(storage, "system_allocations_per_step"),
+      number(storage, "system_bytes_per_step") / 1e6, number(storage, "arena_blocks_per_step"),
+      number(storage, "arena_block_bytes_per_step") / 1e6, number(storage, "arena_bytes") / 1e6);
+  const Json& memory = found.at("plugin_memory");
+  out += text("plugins' memory a step  %.1f allocations of %.2f MB together, %.1f frees\n",
+              number(memory, "allocations_per_step"),
+              number(memory, "allocated_bytes_per_step") / 1e6, number(memory, "frees_per_step"));
   out += text("page faults a step      %.1f\n", number(found, "page_faults_per_step"));
   out += text("peak resident memory    %.0f MB, all ranks\n",
               number(found.at("peak_rss_bytes"), "sum") / 1e6);

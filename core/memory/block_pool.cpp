@@ -9,7 +9,7 @@ namespace ciuic::core {
 
 /// Stands in front of a block's memory.
 struct alignas(BlockPool::kAlignment) BlockPool::Block {
-  size_t size;  // with this header
+  size_t size;    // with this header
   Block* before;  // by address
   bool is_free;
   Block* next_free;
@@ -41,6 +41,7 @@ void* BlockPool::allocate(size_t bytes) {
   split(block, size);
   block->is_free = false;
   ++counts_.allocations;
+  counts_.allocated_bytes += static_cast<int64_t>(block->size);
   counts_.live_bytes += static_cast<int64_t>(block->size);
   counts_.peak_live_bytes = std::max(counts_.peak_live_bytes, counts_.live_bytes);
   return block + 1;
@@ -164,8 +165,9 @@ void BlockPool::remove(Block* block) {
 }
 
 BlockPool::Block* BlockPool::next_of(Block* block) const {
-  return block == last_ ? nullptr
-                        : reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(block) + block->size);
+  return block == last_
+             ? nullptr
+             : reinterpret_cast<Block*>(reinterpret_cast<std::byte*>(block) + block->size);
 }
 
 }  // namespace ciuic::core

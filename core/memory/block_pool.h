@@ -19,8 +19,9 @@ class BlockPool {
  public:
   /// What the pool has done and holds, headers included in bytes.
   struct Counts {
-    uint64_t allocations = 0, frees = 0;
-    uint64_t growths = 0;  // times that memory came from the system
+    int64_t allocations = 0, frees = 0;
+    int64_t allocated_bytes = 0;  // of all allocations together
+    int64_t growths = 0;          // times that memory came from the system
     int64_t live_bytes = 0, peak_live_bytes = 0;
     int64_t held_bytes = 0;  // from the system; never given back
   };
@@ -38,8 +39,8 @@ class BlockPool {
 
  private:
   struct Block;
-  static constexpr int kParts = 16;    // classes between two powers of two
-  static constexpr int kPowers = 48;   // of kAlignment
+  static constexpr int kParts = 16;   // classes between two powers of two
+  static constexpr int kPowers = 48;  // of kAlignment
   struct SizeClass {
     int power, part;
   };

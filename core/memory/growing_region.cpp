@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-
 #include <sys/mman.h>
 
 namespace ciuic::core {
@@ -25,8 +24,8 @@ std::byte* aligned(void* data) {
 GrowingRegion::GrowingRegion(size_t bytes) {
   for (; bytes >= kLeastReserved && begin_ == nullptr; bytes /= 2) {
     mapped_bytes_ = bytes + kHugePage;
-    mapped_ = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    mapped_ =
+        mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped_ != MAP_FAILED) {
       begin_ = aligned(mapped_);
       reserved_ = bytes;

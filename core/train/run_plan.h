@@ -53,10 +53,10 @@ struct RunPlan {
 
 struct PlanRequest {
   std::string file;
-  std::vector<std::string> overrides;                      // "a.b=c"
-  int world = 0;                                           // 0: run.ranks
-  int local_world = 0;                                     // ranks on this machine; 0: all
-  std::vector<RefusedCommunicator> refused_communicators;  // what "auto" is not to choose
+  std::vector<std::string> overrides;                           // "a.b=c"
+  int world = 0;                                                // 0: run.ranks
+  int local_world = 0;                                          // ranks on this machine; 0: all
+  std::vector<RefusedCommunicator> refused_communicators = {};  // what "auto" is not to choose
 };
 
 /// The plugins that [plugins] lets a run use. Throws Failure (Usage) when its lock is none.

@@ -26,8 +26,9 @@ nlohmann::ordered_json found() {
                  "forward_flops": 1e10, "backward_flops": 2e10, "fraction_of_gemm_rate": 0.9},
                 {"name": "experts", "forward_seconds": 0.4, "backward_seconds": 0.8,
                  "forward_flops": 2e10, "backward_flops": 4e10, "fraction_of_gemm_rate": 0.6}],
-    "tensor_storage": {"allocations_per_step": 426.0, "allocated_bytes_per_step": 5e8,
-                       "frees_per_step": 426.0},
+    "tensor_storage": {"system_allocations_per_step": 0.5, "system_bytes_per_step": 2e6,
+                       "arena_blocks_per_step": 426.0, "arena_block_bytes_per_step": 5e8,
+                       "arena_bytes": 700000000},
     "plugin_memory": {"allocations_per_step": 0.0, "allocated_bytes_per_step": 0.0,
                       "frees_per_step": 0.0},
     "page_faults_per_step": 12.0,
@@ -42,6 +43,12 @@ TEST(StepReport, ShowsWhatThePhasesAddUpTo) {
   EXPECT_THAT(report, HasSubstr("together              2000.00 ms, the mean step 2000.00 ms"));
   EXPECT_THAT(report,
               HasSubstr("backward              1000.00 ms  50.0 %  ####################\n"));
+}
+
+TEST(StepReport, ShowsWhatTheSystemGaveForTensors) {
+  EXPECT_THAT(step_report(found()),
+              HasSubstr("0.5 allocations of 2.00 MB from the system, none given back; 426.0 blocks "
+                        "of 500 MB together in an arena of 700 MB"));
 }
 
 TEST(StepReport, ShowsTheLargestPartFirst) {

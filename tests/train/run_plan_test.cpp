@@ -17,7 +17,11 @@ struct RunPlanTest : ::testing::Test {
   RunPlan plan(const std::string& text, std::vector<std::string> overrides = {}, int world = 0) {
     const std::string file = folder.write("run.toml", text);
     overrides.push_back("plugins.path=[\"" + std::string(CIUIC_BUILD_DIR) + "/plugins\"]");
-    return make_plan({file, overrides, world}, log);
+    PlanRequest request;
+    request.file = file;
+    request.overrides = overrides;
+    request.world = world;
+    return make_plan(request, log);
   }
   Failure refused(const std::string& text, std::vector<std::string> overrides = {}, int world = 0) {
     try {

@@ -51,7 +51,7 @@ core-plugins   ^core/                       ^["<]plugins/                       
 core-tools     ^core/                       ^["<](tools|tests)/                              -  tools and tests use core, not the reverse
 plugin-alone   ^plugins/                    ^["<](core|plugins|tools|tests)/                 ^plugins/.*_test[.]cpp$  a plugin uses the SDK and what it is about, never core or another plugin
 plugin-alone   ^plugins/                    ^["<](.*/)?[.][.]/                               -  a plugin stays in its folder
-torch-core     ^core/                       $TORCH                                           ^core/(bench|model|parallel|train)/  the launcher's half of core loads no LibTorch
+torch-core     ^core/                       $TORCH                                           ^core/(bench/|memory/tensor_|model/|parallel/|train/)  the launcher's half of core loads no LibTorch
 torch-plugin   ^plugins/                    $TORCH                                           ^plugins/(communicator/gloo|profiler/trace)/  only plugins about a LibTorch feature use LibTorch
 torch-heavy    ^(core|plugins|sdk|tools)/   ^["<](torch/(torch|all|nn)|ATen/ATen)[.]h        -  costs 7 to 18 s a file: take <ATen/core/Tensor.h> and single <ATen/ops/...> headers
 toml           .                            ^["<]toml([+][+]|plusplus)?(/|[.])               ^core/config/toml_reader[.]cpp$  toml++ is fenced to core/config/toml_reader.cpp

@@ -75,7 +75,8 @@ int train_rank(const Arguments& arguments) {
     core::install_end_handler();
   }
   core::RankOptions options;
-  options.request = {get(*values, "file"), get_all(*values, "set"), 0};
+  options.request.file = get(*values, "file");
+  options.request.overrides = get_all(*values, "set");
   options.resume = get(*values, "resume");
   options.is_launched = launcher != 0;
   options.run_id = get(*values, "run-id");

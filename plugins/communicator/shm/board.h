@@ -28,8 +28,12 @@ class Board {
   [[nodiscard]] RankState& state(int r) const { return states_[r]; }
   [[nodiscard]] Header& header(int r, uint64_t number) const;
   [[nodiscard]] HeaderPart* header_parts(int r, uint64_t number) const;
-  [[nodiscard]] char* in_slot(int r, uint64_t stage) const { return slot(in_slots_, kSlotBytes, r, stage); }
-  [[nodiscard]] char* sum_slot(int r, uint64_t stage) const { return slot(sum_slots_, sum_slot_bytes_, r, stage); }
+  [[nodiscard]] char* in_slot(int r, uint64_t stage) const {
+    return slot(in_slots_, kSlotBytes, r, stage);
+  }
+  [[nodiscard]] char* sum_slot(int r, uint64_t stage) const {
+    return slot(sum_slots_, sum_slot_bytes_, r, stage);
+  }
   [[nodiscard]] Channel& channel(int from, int to) const { return channels_[from * world_ + to]; }
   /// What fits a slot, or less; equal on all ranks.
   [[nodiscard]] int64_t chunk_bytes() const { return chunk_bytes_; }

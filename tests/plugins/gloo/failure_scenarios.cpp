@@ -5,9 +5,12 @@
 #include <csignal>
 #include <map>
 #include <optional>
+#include <string_view>
 
 namespace ciuic::tests {
 namespace {
+
+constexpr bool kSmallSendsAreBuffered = std::string_view(CIUIC_RANK_PLUGIN) == "libshm.so";
 
 /// Memory of one operation of a scenario.
 struct Pad {
@@ -131,7 +134,10 @@ void mismatches(Rank& r) {
     const auto error = outcome(*g, make(pad), 1600ms);
     // In a broadcast two ranks that agree may well be done.
     const bool agrees = name.starts_with("broadcast") && r.rank != 0 && r.rank != r.world - 1;
-    require(error.has_value() || agrees, name + " fails");
+    // A small message over shared memory is sent when it is copied; who receives it is told.
+    const bool has_sent =
+        kSmallSendsAreBuffered && name.starts_with("message") && r.rank == r.world - 1;
+    require(error.has_value() || agrees || has_sent, name + " fails");
     if (!error.has_value()) {
       r.meet(name);
       continue;
