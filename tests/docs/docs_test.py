@@ -216,6 +216,8 @@ num_nextn_predict_layers = 1
 [data]
 train = ["{text_file}"]
 sequence_tokens = 32
+[optimizer]
+gradient_norms = ["*norm*"]
 [batch_scheduler]
 plugin = "ramp"
 [batch_scheduler.ramp]

@@ -121,7 +121,7 @@ def test_what_it_does_not_know_is_2(work, arguments, said):
     assert_no_run(work)
 
 
-@pytest.mark.parametrize("later", ["doctor", "bench", "report", "top", "import-deepspeed"])
+@pytest.mark.parametrize("later", ["doctor", "report", "top", "import-deepspeed"])
 def test_commands_of_later_say_so(work, later):
     assert_fault(work.run(later), 2, later, "not built yet")
 

@@ -217,6 +217,7 @@ void split(Rank& r) {
       require(e.code() == CIUIC_INVALID, "a bad split is INVALID");
     }
   }
+  r.meet("end");  // rank 0 has the store, which others' splits still ask
 }
 
 /// Overlapping subgroups and their parent, at the same time.

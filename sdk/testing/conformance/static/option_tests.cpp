@@ -11,7 +11,8 @@ namespace ciuic::testing {
 namespace {
 
 constexpr uint32_t kKnownFlags = CIUIC_OPTION_REQUIRED | CIUIC_OPTION_LIVE | CIUIC_OPTION_SECRET |
-                                 CIUIC_OPTION_AFFECTS_NUMERICS | CIUIC_OPTION_ALL_RANKS_EQUAL;
+                                 CIUIC_OPTION_AFFECTS_NUMERICS | CIUIC_OPTION_ALL_RANKS_EQUAL |
+                                 CIUIC_OPTION_PARAMETER_NAMES;
 
 ArrayView<ciuic_option_spec> specs_of(const TestContext& t) {
   const ciuic_array options = t.plugin.descriptor().options;
