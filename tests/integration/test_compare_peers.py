@@ -34,6 +34,8 @@ def test_a_failed_peer_is_said_in_its_row():
     failed = outcome(row, [100], [], "deepspeed failed: not done after 1 s")
     assert failed["verdict"] == "deepspeed failed: not done after 1 s" and failed["ratio"] is None
     assert "deepspeed failed" in table.text([failed])
+    once = outcome(row, [100, 100], [50], "deepspeed failed: exit 9")
+    assert once["ratio"] == 2 and once["verdict"].endswith("; one turn: deepspeed failed: exit 9"), once
 
 
 def test_a_child_has_a_time_limit_and_its_last_words():

@@ -20,17 +20,17 @@ def verdict(value, bar, at_most):
 
 
 def outcome(title, row, ours, peer, problem=""):
-    """`ours`, `peer`: the row's figure in each turn; empty where it has none."""
+    """`ours`, `peer`: the row's figure in each turn that ended well; a problem of another turn is told beside the verdict."""
     result = {"what": title, "figure": row.figure, "bar": row.bar, "at_most": row.at_most,
               "ours": median(ours) if ours else None, "peer": median(peer) if peer else None,
               "ours_turns": ours, "peer_turns": peer, "ratio": None}
-    if problem or not ours or (row.peer and not peer):
+    if not ours or (row.peer and not peer):
         return {**result, "verdict": problem or "no figures"}
     if row.peer:
         ratio = result["peer"] / result["ours"] if row.is_inverse else result["ours"] / result["peer"]
     else:
         ratio = result["ours"]
-    return {**result, "ratio": ratio, "verdict": verdict(ratio, row.bar, row.at_most)}
+    return {**result, "ratio": ratio, "verdict": verdict(ratio, row.bar, row.at_most) + (f"; one turn: {problem}" if problem else "")}
 
 
 def text(outcomes):
