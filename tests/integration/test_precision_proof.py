@@ -2,9 +2,9 @@
 """FP8 against bf16 over 500 steps of preset tiny, beside bf16 against fp32. Slow: some twenty minutes on a core.
 
 Source: DeepSeek-V3, arXiv:2412.19437, section 3.3: the loss of FP8 training stays within 0.25 % of bf16's, for its models of 16 and 230
-billion parameters over 0.9 and 1.3 trillion tokens. The bound here is 0.5 %. Two runs of a small model whose tokens were routed differently
-once drift apart by as much (bf16 from fp32 by 0.3 to 0.7 %), so one seed says little: three are taken, and the mean of the three must not lie
-beyond the bound by more than two of its standard errors.
+billion parameters over 0.9 and 1.3 trillion tokens. The bound here is 0.5 %. Two runs of a small model whose tokens were routed
+differently once drift apart by more (bf16 from fp32 by 0.3 to 0.7 %, bf16 from bf16 with another order of sums by 0.9 %), so one seed
+says little: three are taken, and the mean of the three must not lie beyond the bound by more than two of its standard errors.
 """
 import statistics
 
