@@ -2,15 +2,17 @@
 #pragma once
 
 // What the blocked attention kernels of f32 and of bf16 share: heads in memory, working memory, and
-// the walk over all heads.
+// the walk over all heads, forward and backward.
 
 #include <algorithm>
 #include <cstdint>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include "core/model/kernels/aligned_buffer.h"
+#include "core/model/kernels/blocked_attention.h"
 #include "core/model/rows.h"
 
 namespace ciuic::core::kernels::attention {
@@ -58,16 +60,22 @@ struct Head {
   int64_t stride;
 };
 
+// T is the tensor's type, or one of the same size for its bits.
 template <typename T>
 Head<const T> head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
-  return {x.const_data_ptr<T>() + span.row * x.stride(0) + span.begin * x.stride(1) +
-              head * x.stride(2),
+  return {static_cast<const T*>(x.const_data_ptr()) + span.row * x.stride(0) +
+              span.begin * x.stride(1) + head * x.stride(2),
           x.stride(1)};
 }
 template <typename T>
 Head<T> writable_head_of(const at::Tensor& x, const Rows::Span& span, int64_t head) {
   const Head<const T> found = head_of<T>(x, span, head);
   return {const_cast<T*>(found.data), found.stride};
+}
+
+template <typename T>
+Head<T> from_row(Head<T> head, int64_t row) {
+  return {head.data + row * head.stride, head.stride};
 }
 
 // End of the tile that a query lies in: as far as products read its row of probabilities.
@@ -112,6 +120,47 @@ void for_each_head(const at::Tensor& q_BTHd, const at::Tensor& v_BTHd, const Row
 inline float* log_sums_of(const at::Tensor& log_sum_BHT, const Rows::Span& span, int64_t head) {
   return const_cast<float*>(log_sum_BHT.const_data_ptr<float>()) +
          span.row * log_sum_BHT.stride(0) + head * log_sum_BHT.stride(1) + span.begin;
+}
+
+// blocked_attention by forward_head(sizes, space, q, k, v, out, log_sum, scale) for each head.
+template <typename T, typename Space, typename ForwardHead>
+at::Tensor attention_of_heads(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
+                              const at::Tensor& v_BTHd, const AttentionRule& rule,
+                              at::Tensor* log_sum_BHT, const ForwardHead& forward_head) {
+  at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
+  *log_sum_BHT = at::empty({q_BTHd.size(0), q_BTHd.size(2), q_BTHd.size(1)},
+                           q_BTHd.options().dtype(at::kFloat));
+  for_each_head<Space>(
+      q_BTHd, v_BTHd, rule.rows,
+      [&](const Sizes& z, const Space& space, const Rows::Span& span, int64_t head) {
+        forward_head(z, space, head_of<T>(q_BTHd, span, head), head_of<T>(k_BTHd, span, head),
+                     head_of<T>(v_BTHd, span, head), writable_head_of<T>(out_BTHd, span, head),
+                     log_sums_of(*log_sum_BHT, span, head), static_cast<float>(rule.scale));
+      });
+  return out_BTHd;
+}
+
+// blocked_attention_backward by backward_head(sizes, space, heads, scale) for each head.
+template <typename T, typename Space, typename BackwardHead>
+AttentionGradient attention_gradient_of_heads(const at::Tensor& dout_BTHd,
+                                              const AttentionTape& tape, const AttentionRule& rule,
+                                              const at::Tensor& dv_BTHd,
+                                              const BackwardHead& backward_head) {
+  const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
+                            at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
+  for_each_head<Space>(
+      tape.q_BTHd, tape.v_BTHd, rule.rows,
+      [&](const Sizes& z, const Space& space, const Rows::Span& span, int64_t head) {
+        const BackwardHeads<T> heads{
+            head_of<T>(tape.q_BTHd, span, head),        head_of<T>(tape.k_BTHd, span, head),
+            head_of<T>(tape.v_BTHd, span, head),        head_of<T>(tape.out_BTHd, span, head),
+            head_of<T>(dout_BTHd, span, head),          log_sums_of(tape.log_sum_BHT, span, head),
+            writable_head_of<T>(g.dq_BTHd, span, head), writable_head_of<T>(g.dk_BTHd, span, head),
+            writable_head_of<T>(dv_BTHd, span, head),
+        };
+        backward_head(z, space, heads, static_cast<float>(rule.scale));
+      });
+  return g;
 }
 
 }  // namespace ciuic::core::kernels::attention

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/ops/empty.h>
-
 #include "core/model/kernels/attention_heads.h"
 #include "core/model/kernels/bf16_tiles.h"
 #include "core/model/kernels/blocked_attention.h"
@@ -28,15 +26,6 @@ static_assert(kTile == bf16::kTileRows && kPanel == bf16::kPanelWidth && kTile %
 
 using In = Head<const Bits>;
 using Out = Head<Bits>;
-
-In head_bits(const at::Tensor& x, const Rows::Span& span, int64_t head) {
-  const auto found = head_of<c10::BFloat16>(x, span, head);
-  return {reinterpret_cast<const Bits*>(found.data), found.stride};
-}
-Out writable_head_bits(const at::Tensor& x, const Rows::Span& span, int64_t head) {
-  const In found = head_bits(x, span, head);
-  return {const_cast<Bits*>(found.data), found.stride};
-}
 
 [[gnu::always_inline]] inline float wide(Bits bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -187,8 +176,6 @@ CIUIC_CPU_CLONES void write_rows(Out head, const float* in, int64_t rows, int64_
   }
 }
 
-Out from_row(Out head, int64_t row) { return {head.data + row * head.stride, head.stride}; }
-
 Pair* take_pairs(Arena& arena, int64_t size) { return reinterpret_cast<Pair*>(arena.take(size)); }
 Bits* take_bits(Arena& arena, int64_t size) {
   return reinterpret_cast<Bits*>(arena.take(pairs_of(size)));
@@ -292,36 +279,14 @@ bool has_bf16_attention(at::ScalarType dtype) {
 at::Tensor bf16_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
                           const at::Tensor& v_BTHd, const AttentionRule& rule,
                           at::Tensor* log_sum_BHT) {
-  at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
-  *log_sum_BHT = at::empty({q_BTHd.size(0), q_BTHd.size(2), q_BTHd.size(1)},
-                           q_BTHd.options().dtype(at::kFloat));
-  for_each_head<ForwardSpace>(
-      q_BTHd, v_BTHd, rule.rows,
-      [&](const Sizes& z, const ForwardSpace& space, const Rows::Span& span, int64_t head) {
-        forward_head(z, space, head_bits(q_BTHd, span, head), head_bits(k_BTHd, span, head),
-                     head_bits(v_BTHd, span, head), writable_head_bits(out_BTHd, span, head),
-                     log_sums_of(*log_sum_BHT, span, head), static_cast<float>(rule.scale));
-      });
-  return out_BTHd;
+  return attention_of_heads<Bits, ForwardSpace>(q_BTHd, k_BTHd, v_BTHd, rule, log_sum_BHT,
+                                                forward_head);
 }
 
 AttentionGradient bf16_attention_backward(const at::Tensor& dout_BTHd, const AttentionTape& tape,
                                           const AttentionRule& rule, const at::Tensor& dv_BTHd) {
-  const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
-                            at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
-  for_each_head<BackwardSpace>(
-      tape.q_BTHd, tape.v_BTHd, rule.rows,
-      [&](const Sizes& z, const BackwardSpace& space, const Rows::Span& span, int64_t head) {
-        const BackwardHeads<Bits> heads{
-            head_bits(tape.q_BTHd, span, head),        head_bits(tape.k_BTHd, span, head),
-            head_bits(tape.v_BTHd, span, head),        head_bits(tape.out_BTHd, span, head),
-            head_bits(dout_BTHd, span, head),          log_sums_of(tape.log_sum_BHT, span, head),
-            writable_head_bits(g.dq_BTHd, span, head), writable_head_bits(g.dk_BTHd, span, head),
-            writable_head_bits(dv_BTHd, span, head),
-        };
-        backward_head(z, space, heads, static_cast<float>(rule.scale));
-      });
-  return g;
+  return attention_gradient_of_heads<Bits, BackwardSpace>(dout_BTHd, tape, rule, dv_BTHd,
+                                                          backward_head);
 }
 
 }  // namespace ciuic::core::kernels

@@ -14,8 +14,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/ops/empty.h>
-
 #include "core/model/kernels/attention_heads.h"
 #include "core/model/kernels/avx512_tiles.h"
 #include "core/model/kernels/blocked_attention.h"
@@ -206,8 +204,7 @@ void forward_head(const Sizes& z, const ForwardSpace& space, Head<const T> q, He
     exponentials(space.scores, stride, scale, begin, end, log_sum, space.inverse_sum);
     triangle_times(space.out, space.scores, stride, space.v_rows, z.tokens, z.value_dim, begin,
                    end);
-    write_head<T>({out.data + begin * out.stride, out.stride}, space.out, end - begin, z.value_dim,
-                  space.inverse_sum);
+    write_head(from_row(out, begin), space.out, end - begin, z.value_dim, space.inverse_sum);
   }
 }
 
@@ -252,8 +249,7 @@ void backward_head(const Sizes& z, const BackwardSpace& space, const BackwardHea
     triangle_scores(space.dp, stride, space.dout, space.v_transposed, z.value_dim, begin, end);
     probability_gradients(space.p, space.dp, stride, scale, begin, end, heads.log_sum, space.dots);
     triangle_times(space.dq, space.dp, stride, space.k_rows, z.tokens, z.key_dim, begin, end);
-    write_head<T>({heads.dq.data + begin * heads.dq.stride, heads.dq.stride}, space.dq, end - begin,
-                  z.key_dim, nullptr);
+    write_head(from_row(heads.dq, begin), space.dq, end - begin, z.key_dim, nullptr);
     transposed_triangle_times(space.dk, space.dp, stride, space.q_rows, z.tokens, z.key_dim, begin,
                               end);
     transposed_triangle_times(space.dv, space.p, stride, space.dout_rows, z.tokens, z.value_dim,
@@ -287,18 +283,11 @@ at::Tensor blocked_attention(const at::Tensor& q_BTHd, const at::Tensor& k_BTHd,
   if (has_bf16_attention(q_BTHd.scalar_type())) {
     return bf16_attention(q_BTHd, k_BTHd, v_BTHd, rule, log_sum_BHT);
   }
-  at::Tensor out_BTHd = at::empty(v_BTHd.sizes(), v_BTHd.options());
-  *log_sum_BHT = at::empty({q_BTHd.size(0), q_BTHd.size(2), q_BTHd.size(1)},
-                           q_BTHd.options().dtype(at::kFloat));
+  at::Tensor out_BTHd;
   with_narrow_dtype(q_BTHd.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for_each_head<ForwardSpace>(
-        q_BTHd, v_BTHd, rule.rows,
-        [&](const Sizes& z, const ForwardSpace& space, const Rows::Span& span, int64_t head) {
-          forward_head<T>(z, space, head_of<T>(q_BTHd, span, head), head_of<T>(k_BTHd, span, head),
-                          head_of<T>(v_BTHd, span, head), writable_head_of<T>(out_BTHd, span, head),
-                          log_sums_of(*log_sum_BHT, span, head), static_cast<float>(rule.scale));
-        });
+    out_BTHd = attention_of_heads<T, ForwardSpace>(q_BTHd, k_BTHd, v_BTHd, rule, log_sum_BHT,
+                                                   forward_head<T>);
   });
   return out_BTHd;
 }
@@ -308,26 +297,11 @@ AttentionGradient blocked_attention_backward(const at::Tensor& dout_BTHd, const 
   if (has_bf16_attention(dout_BTHd.scalar_type())) {
     return bf16_attention_backward(dout_BTHd, tape, rule, dv_BTHd);
   }
-  const AttentionGradient g{at::empty(tape.q_BTHd.sizes(), tape.q_BTHd.options()),
-                            at::empty(tape.k_BTHd.sizes(), tape.k_BTHd.options())};
+  AttentionGradient g;
   with_narrow_dtype(dout_BTHd.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for_each_head<BackwardSpace>(
-        tape.q_BTHd, tape.v_BTHd, rule.rows,
-        [&](const Sizes& z, const BackwardSpace& space, const Rows::Span& span, int64_t head) {
-          const BackwardHeads<T> heads{
-              head_of<T>(tape.q_BTHd, span, head),
-              head_of<T>(tape.k_BTHd, span, head),
-              head_of<T>(tape.v_BTHd, span, head),
-              head_of<T>(tape.out_BTHd, span, head),
-              head_of<T>(dout_BTHd, span, head),
-              log_sums_of(tape.log_sum_BHT, span, head),
-              writable_head_of<T>(g.dq_BTHd, span, head),
-              writable_head_of<T>(g.dk_BTHd, span, head),
-              writable_head_of<T>(dv_BTHd, span, head),
-          };
-          backward_head<T>(z, space, heads, static_cast<float>(rule.scale));
-        });
+    g = attention_gradient_of_heads<T, BackwardSpace>(dout_BTHd, tape, rule, dv_BTHd,
+                                                      backward_head<T>);
   });
   return g;
 }
