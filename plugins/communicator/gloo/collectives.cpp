@@ -8,6 +8,7 @@
 #include <ciuic/view.hpp>
 
 #include "communicator/capabilities.h"
+#include "communicator/input_aside.h"
 #include "communicator/reduction.h"
 #include "communicator/sum_parts.h"
 #include "order_keys.h"
@@ -199,41 +200,6 @@ void reduce(const Request& r, const Host& host, Operation& operation) {
 
 // ---- what only moves ----
 
-bool overlap(const char* a, int64_t a_bytes, const char* b, int64_t b_bytes) {
-  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
-}
-
-/// Does what arrives lie where something else is still to be read? In place it does not: there,
-/// the own part alone stays where it is.
-bool arrives_in_input(const Request& r) {
-  for (int p = 0; r.out != nullptr && p < r.world; ++p) {
-    const Part to = r.out_part(p);
-    const bool stays = p == r.rank && r.in + r.in_part(p).begin == r.out + to.begin;
-    for (const Part& from : r.in_parts) {
-      if (!stays && overlap(r.out + to.begin, to.bytes, r.in + from.begin, from.bytes)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
-/// A copy of the input, with its parts one after the other.
-Memory set_input_aside(Request& r, const Host& host) {
-  int64_t bytes = 0;
-  for (const Part& part : r.in_parts) {
-    bytes += part.bytes;
-  }
-  Memory memory = scratch(host, bytes);
-  int64_t next = 0;
-  for (Part& part : r.in_parts) {
-    copy(memory->bytes() + next, r.in + part.begin, part.bytes);
-    part.begin = std::exchange(next, next + part.bytes);
-  }
-  r.in = memory->bytes();
-  return memory;
-}
-
 bool has_output(const Request& r) { return !r.out_parts.empty(); }
 bool has_input(const Request& r) { return !r.in_parts.empty(); }
 
@@ -242,8 +208,8 @@ bool has_input(const Request& r) { return !r.in_parts.empty(); }
 void move_parts(Request r, const Host& host, Operation& operation) {
   const bool from_root = r.op == CIUIC_OP_SCATTER;
   const bool to_root = r.op == CIUIC_OP_GATHER;
-  const Memory aside =
-      has_input(r) && has_output(r) && arrives_in_input(r) ? set_input_aside(r, host) : nullptr;
+  const bool is_aside = has_input(r) && has_output(r) && arrives_in_input(r);
+  const Memory aside = is_aside ? std::make_shared<Buffer>(set_input_aside(r, host)) : nullptr;
   Step step;
   for (int p = 0; p < r.world; ++p) {
     if (p != r.rank && has_output(r) && (!from_root || p == r.peer)) {

@@ -5,14 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "communicator/input_aside.h"
+
 namespace ciuic::plugins::shm {
 namespace {
 
 constexpr int64_t kAlign = 64;
-
-bool overlap(const char* a, int64_t a_bytes, const char* b, int64_t b_bytes) {
-  return a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes;
-}
 
 /// A root broadcasts its output; the others tell how much they expect.
 Request with_input(Request r) {
@@ -23,45 +21,13 @@ Request with_input(Request r) {
   return r;
 }
 
-/// A copy of the input, part after part.
-Buffer set_input_aside(Request& r, const Host& host) {
-  int64_t bytes = 0;
-  for (const Part& part : r.in_parts) {
-    bytes += part.bytes;
-  }
-  Buffer memory(host, ciuic_device{CIUIC_DEVICE_CPU, 0}, static_cast<size_t>(bytes));
-  int64_t next = 0;
-  for (Part& part : r.in_parts) {
-    copy_bytes(memory.bytes() + next, r.in + part.begin, part.bytes);
-    part.begin = std::exchange(next, next + part.bytes);
-  }
-  r.in = memory.bytes();
-  return memory;
-}
-
 }  // namespace
-
-bool arrives_in_input(const Request& r) {
-  if (r.in == nullptr || r.out == nullptr || r.op == CIUIC_OP_BROADCAST) {
-    return false;
-  }
-  for (int p = 0; p < r.world; ++p) {
-    const Part to = r.out_part(p);
-    const bool stays = p == r.rank && r.in + r.in_part(p).begin == r.out + to.begin;
-    for (const Part& from : r.in_parts) {
-      if (!stays && overlap(r.out + to.begin, to.bytes, r.in + from.begin, from.bytes)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
 
 MoveParts::MoveParts(Request request, uint64_t number, const Workplace& place)
     : Collective(with_input(std::move(request)), number, place),
       piece_bytes_(has_part_for_each() ? place.board.chunk_bytes() / world_ / kAlign * kAlign
                                        : place.board.chunk_bytes()) {
-  if (arrives_in_input(r_)) {
+  if (r_.op != CIUIC_OP_BROADCAST && arrives_in_input(r_)) {
     aside_ = set_input_aside(r_, place.host);
     in_ = {};
   }

@@ -35,8 +35,4 @@ class MoveParts final : public Collective {
   std::vector<const char*> shared_inputs_;
 };
 
-/// Does what arrives lie where something else is still to be read? In place it does not: there, the
-/// own part alone stays where it is.
-[[nodiscard]] bool arrives_in_input(const Request& r);
-
 }  // namespace ciuic::plugins::shm

@@ -19,12 +19,6 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-void expect_all_succeed(const std::vector<RankProcess>& ranks) {
-  for (const RankProcess& rank : ranks) {
-    EXPECT_EQ(rank.exit_code(), 0) << rank.output();
-  }
-}
-
 class GlooWorld : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, GlooWorld, ::testing::Values(1, 2, 3, 4));
 

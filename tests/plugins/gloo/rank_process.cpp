@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include <gtest/gtest.h>
+
 #include "core/parallel/rendezvous_socket.h"
 
 extern char** environ;
@@ -119,6 +121,12 @@ std::vector<RankProcess> run_ranks(int world, const std::string& scenario,
     rank.finish(deadline);
   }
   return ranks;
+}
+
+void expect_all_succeed(const std::vector<RankProcess>& ranks) {
+  for (const RankProcess& rank : ranks) {
+    EXPECT_EQ(rank.exit_code(), 0) << rank.output();
+  }
 }
 
 }  // namespace ciuic::tests

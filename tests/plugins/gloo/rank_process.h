@@ -47,4 +47,7 @@ class RankProcess {
 [[nodiscard]] std::vector<RankProcess> run_ranks(
     int world, const std::string& scenario, std::chrono::seconds limit = std::chrono::seconds(60));
 
+/// As a check of googletest; shows what a failed rank said.
+void expect_all_succeed(const std::vector<RankProcess>& ranks);
+
 }  // namespace ciuic::tests
