@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <ciuic/abi/types.h>
+
 namespace ciuic::plugins::shm {
 
 constexpr size_t kLine = 128;  // two cache lines: neighbours are fetched in pairs
@@ -76,12 +78,15 @@ struct Offer {
   std::atomic<OfferState> state{OfferState::Free};
   uint32_t tag = 0;
   uint64_t number = 0;  // order of sending
-  uint64_t signature = 0;
+  ciuic_dtype dtype{};
   int64_t bytes = 0;
 };
 
 struct Channel {
   Offer offers[kOffers];
+  // Offers that were made, by the sender, each counted after its state: who has read the count sees
+  // all of them, where a look through the places could miss one that comes behind it.
+  std::atomic<uint64_t> num_offered{0};
   alignas(kLine) std::atomic<uint64_t> written{0};  // cells, by the sender
   alignas(kLine) std::atomic<uint64_t> read{0};     // by the receiver
   std::atomic<uint32_t> active{0};  // 1 + the offer that goes through the cells; 0: none

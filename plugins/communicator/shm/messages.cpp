@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include <ciuic/view.hpp>
+
 namespace ciuic::plugins::shm {
 namespace {
 
@@ -14,9 +16,12 @@ int64_t bytes_of(const Request& r) {
   return r.op == CIUIC_OP_SEND ? r.in_part(0).bytes : r.out_part(0).bytes;
 }
 
-/// The type, for the two ends to compare.
-uint64_t signature_of(const Request& r) {
-  return uint64_t{r.dtype.code} << 16 | uint64_t{r.dtype.bits} << 8 | r.dtype.lanes;
+std::string size_text(int64_t bytes, ciuic_dtype dtype) {
+  return std::to_string(bytes) + " bytes of " + dtype_name(dtype);
+}
+
+bool is_same(ciuic_dtype a, ciuic_dtype b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
 void copy(char* to, const char* from, int64_t bytes) {
@@ -34,12 +39,13 @@ int free_offer(const Channel& channel) {
   return -1;
 }
 
-/// The oldest one with that tag that no receive has matched.
-int oldest_offer(const Channel& channel, uint32_t tag) {
+/// The oldest one with that tag that no receive has matched, of the first `num_offered`.
+int oldest_offer(const Channel& channel, uint32_t tag, uint64_t num_offered) {
   int oldest = -1;
   for (int i = 0; i < kOffers; ++i) {
     const Offer& offer = channel.offers[i];
     if (offer.state.load(std::memory_order_acquire) == OfferState::Offered && offer.tag == tag &&
+        offer.number < num_offered &&
         (oldest < 0 || offer.number < channel.offers[oldest].number)) {
       oldest = i;
     }
@@ -85,27 +91,33 @@ bool Messages::advance() {
 
 // ---- the sender ----
 
+/// In the order of sending: when there is no place for one, those behind it wait too.
 bool Messages::offer(int p) {
   Channel& channel = board_.channel(board_.rank(), p);
   Peer& peer = peers_[static_cast<size_t>(p)];
   bool moved = false;
   for (auto sending = peer.sends.begin(); sending != peer.sends.end();) {
-    const int place = sending->offer >= 0 ? -1 : free_offer(channel);
-    if (place < 0) {
+    if (sending->offer >= 0) {
       ++sending;
       continue;
     }
+    const int place = free_offer(channel);
+    if (place < 0) {
+      break;
+    }
+    const uint64_t number = channel.num_offered.load(std::memory_order_relaxed);
     const Request& r = sending->task.request;
     Offer& made = channel.offers[place];
     made.tag = r.tag;
-    made.number = peer.num_offered++;
-    made.signature = signature_of(r);
+    made.number = number;
+    made.dtype = r.dtype;
     made.bytes = bytes_of(r);
     const bool is_small = made.bytes <= kEagerBytes;
     if (is_small) {
       copy(channel.eager[place], r.in, made.bytes);
     }
     made.state.store(OfferState::Offered, std::memory_order_release);
+    channel.num_offered.store(number + 1, std::memory_order_release);
     moved = true;
     sending->offer = place;
     if (is_small) {
@@ -149,13 +161,17 @@ bool Messages::pump(int p) {
 
 // ---- the receiver ----
 
+/// All receives look at the same offers. One that comes meanwhile waits for the next round: else a
+/// later receive could find what an earlier one of the same tag has just missed.
 bool Messages::match(int p) {
   Channel& channel = board_.channel(p, board_.rank());
   Peer& peer = peers_[static_cast<size_t>(p)];
+  const uint64_t num_offered = channel.num_offered.load(std::memory_order_acquire);
   bool moved = false;
   for (auto receiving = peer.receives.begin(); receiving != peer.receives.end();) {
-    const int place =
-        receiving->offer >= 0 ? -1 : oldest_offer(channel, receiving->task.request.tag);
+    const int place = receiving->offer >= 0
+                          ? -1
+                          : oldest_offer(channel, receiving->task.request.tag, num_offered);
     if (place >= 0) {
       receiving->offer = place;
       moved = accept(p, *receiving) || moved;
@@ -171,11 +187,10 @@ bool Messages::accept(int p, Receiving& receiving) {
   Channel& channel = board_.channel(p, board_.rank());
   Offer& offer = channel.offers[receiving.offer];
   const Request& r = receiving.task.request;
-  if (offer.signature != signature_of(r) || offer.bytes != bytes_of(r)) {
-    throw Error(CIUIC_INVALID,
-                r.what + ": the message that was sent has " + std::to_string(offer.bytes) +
-                    " bytes of type " + std::to_string(offer.signature) + ", expected " +
-                    std::to_string(bytes_of(r)) + " of type " + std::to_string(signature_of(r)));
+  if (!is_same(offer.dtype, r.dtype) || offer.bytes != bytes_of(r)) {
+    throw Error(CIUIC_INVALID, r.what + ": the message that was sent has " +
+                                   size_text(offer.bytes, offer.dtype) + ", expected " +
+                                   size_text(bytes_of(r), r.dtype));
   }
   if (offer.bytes > kEagerBytes) {
     offer.state.store(OfferState::Wanted, std::memory_order_relaxed);

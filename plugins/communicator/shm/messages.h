@@ -49,7 +49,6 @@ class Messages {
   struct Peer {
     std::deque<Sending> sends;
     std::deque<Receiving> receives;
-    uint64_t num_offered = 0;
   };
 
   bool offer(int peer);

@@ -19,7 +19,7 @@ namespace ciuic::tests {
 
 inline const ciuic_descriptor& gloo_descriptor() {
   static const ciuic_descriptor* const descriptor = [] {
-    void* library = ::dlopen(CIUIC_BUILD_DIR "/plugins/" CIUIC_RANK_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    void* library = ::dlopen(CIUIC_BUILD_DIR "/" CIUIC_RANK_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       throw std::runtime_error(::dlerror());
     }
