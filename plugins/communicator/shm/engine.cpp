@@ -204,8 +204,10 @@ void Engine::tell_ended() {
     e.batch->has_ended = true;
     --num_live_;
   }
-  if (!ended.empty() && board_->state(board_->rank()).sleepers.load() > 0) {
-    board_->ring(board_->rank());  // who waits for one of these sleeps beside this thread
+  // Who waits for one of these may be about to sleep beside this thread: he was counted before he
+  // looked at has_ended.
+  if (!ended.empty() && num_waiters_ > 0) {
+    board_->ring(board_->rank());
   }
 }
 

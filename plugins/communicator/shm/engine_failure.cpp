@@ -155,13 +155,13 @@ Error Engine::late(const Task& task) const {
 
 /// The driver's.
 void Engine::fail(const Error& error) {
-  take_incoming();
   {
     const std::lock_guard lock(incoming_mutex_);
     if (!broken_) {
       broken_.emplace(error.code(), std::string(error.what()), error.peer());
     }
   }
+  take_incoming();  // the last that come
   board_->say_failed(error);
   std::set<std::shared_ptr<Batch>> batches;
   for (const Task& task : waiting_) {
@@ -172,6 +172,7 @@ void Engine::fail(const Error& error) {
   }
   waiting_.clear();
   current_.reset();
+  stage_ = 0;
   for (const auto& batch : batches) {
     ended_.push_back({batch, error});
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <unistd.h>
 
 #include <ciuic/error.hpp>
@@ -27,6 +28,9 @@ Heap::Heap()
             << 16) {}
 
 void* Heap::alloc(size_t bytes) {
+  if (bytes > static_cast<size_t>(PTRDIFF_MAX) - 2 * kPage) {
+    throw Error(CIUIC_EXHAUSTED, "shm: no " + std::to_string(bytes) + " bytes of shared memory");
+  }
   const size_t pages = (bytes + kPage - 1) / kPage + 1;
   SharedFile file = SharedFile::make("ciuic-memory", pages * kPage);
   const std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,9 +19,21 @@ namespace {
   throw Error(code, "shm: " + what + ": " + std::strerror(errno));
 }
 
+/// Beyond RLIMIT_FSIZE ftruncate would raise SIGXFSZ, which ends the process.
+void check_file_size_limit(size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      bytes > limit.rlim_cur) {
+    throw Error(CIUIC_EXHAUSTED, "shm: no " + std::to_string(bytes) +
+                                     " bytes of shared memory: the limit of a file's size is " +
+                                     std::to_string(limit.rlim_cur) + " (ulimit -f)");
+  }
+}
+
 }  // namespace
 
 SharedFile SharedFile::make(const char* what, size_t bytes) {
+  check_file_size_limit(bytes);
   SharedFile file;
   file.bytes_ = bytes;
   file.descriptor_ = ::memfd_create(what, MFD_CLOEXEC);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "plugins/communicator/shm/heap.h"
 
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
 
 #include <gtest/gtest.h>
 
@@ -42,6 +46,35 @@ TEST(ShmHeap, FreedMemoryIsNotOpenedAgain) {
   void* next = owner.alloc(100);  // most likely with the same descriptor
   EXPECT_THROW((void)peer.peer_memory(address), Error);
   EXPECT_NE(owner.find(static_cast<char*>(next), 100).segment, address.segment);
+}
+
+TEST(ShmHeap, WhatIsTooMuchIsRefused) {
+  Heap heap;
+  for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 4096, size_t{1} << 62}) {
+    try {
+      heap.alloc(bytes);
+      ADD_FAILURE() << bytes << " bytes were given out";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), CIUIC_EXHAUSTED) << e.what();
+    }
+  }
+}
+
+/// In a child, as it lowers a limit: what SIGXFSZ does by default would end it.
+TEST(ShmHeap, LimitOfFileSizesIsAnErrorNotASignal) {
+  const auto alloc_beyond_the_limit = [] {
+    const rlimit limit{8192, 8192};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      Heap().alloc(100'000);
+    } catch (const Error& e) {
+      std::fputs(e.what(), stderr);
+      std::exit(e.code() == CIUIC_EXHAUSTED ? 0 : 1);
+    }
+    std::exit(2);
+  };
+  EXPECT_EXIT(alloc_beyond_the_limit(), ::testing::ExitedWithCode(0),
+              "limit of a file's size is 8192");
 }
 
 }  // namespace
