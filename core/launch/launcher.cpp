@@ -270,8 +270,7 @@ class Launcher {
     ++stop_signals_;
     last_signal_ = signal;
     if (stop_signals_ == 1) {
-      std::fprintf(stderr,
-                   "stopping after this step, with a checkpoint; once more to stop at once\n");
+      std::fprintf(stderr, "%s; once more to stop at once\n", request_.stop_notice.c_str());
     } else {
       limit(kGraceAfterSecondSignal);
     }

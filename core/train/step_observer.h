@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Looks on while a run's steps are made: what `ciuic bench step` measures with. Every rank has one,
-// or none has.
+// or none has. Such a run leaves nothing behind: a stop makes no checkpoint.
 #pragma once
 
 #include <cstdint>

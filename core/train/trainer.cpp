@@ -175,13 +175,14 @@ ExitCode Trainer::run() {
     validate(is_validation_due(before));
     const bool is_last = state_.step == total_steps_;
     const bool never = session_.plan().config.checkpoint.every.unit == Interval::Unit::Never;
-    const bool is_saved = result.should_save || result.should_stop || (is_last && !never);
+    const bool is_saved_to_go_on = result.should_stop && observer_ == nullptr;
+    const bool is_saved = result.should_save || is_saved_to_go_on || (is_last && !never);
     if (is_saved) {
       checkpointing_.save(state_, session_.data().epoch_of_sample(state_.samples));
     }
     if (result.should_stop && !is_last) {
       progress_.note("stopped on request at step " + std::to_string(state_.step) +
-                     "; the same command goes on from there");
+                     (is_saved ? "; the same command goes on from there" : ""));
       return ExitCode::Stopped;
     }
   }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ciuic bench step: what it finds adds up, and it leaves nothing behind."""
 import json
+import signal
 
 import pytest
 
@@ -66,6 +67,19 @@ def test_what_cannot_be_measured_is_refused(work):
         assert_fault(work.run(*arguments), 2, words)
     pinned = work.run("bench", "step", "run.toml", "--pin", "--set", "run.threads=1000")
     assert_fault(pinned, 4, "no cores of its own", seconds=30)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_stop_ends_it_and_leaves_nothing(work, ranks):
+    work.config()
+    (work / "tmp").mkdir()
+    bench = work.start("bench", "step", "run.toml", "--steps", "100000", "--ranks", str(ranks), env={"TMPDIR": str(work / "tmp")})
+    work.ranks(ranks)
+    bench.signal(signal.SIGTERM)
+    result = bench.wait(30)
+    assert result.code == 75, str(result)
+    assert "nothing was measured" in result.err and "checkpoint" not in result.err, str(result)
+    assert not list((work / "tmp").iterdir()), "its folder is left"
 
 
 def test_the_first_step_line_has_startup(work):

@@ -134,6 +134,7 @@ core::LaunchRequest request_for(const std::string& file, const std::vector<std::
   request.needs_store = request.ranks > 1 && config.run.rendezvous == "auto";
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
+  request.stop_notice = "stopping after this step; nothing was measured";
   return request;
 }
 
@@ -179,7 +180,9 @@ int bench_step(const CommandLine& line, const std::string& file, const po::varia
   }
   const int code = core::launch(request);
   if (code != 0) {
-    passing.keep();
+    if (code != static_cast<int>(ExitCode::Stopped)) {
+      passing.keep();
+    }
     return code;
   }
   show(found, format == "json");
