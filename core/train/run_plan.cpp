@@ -12,6 +12,7 @@
 #include "core/plugin/kind.h"
 #include "core/train/archive_model.h"
 #include "core/train/parameter_rules.h"
+#include "core/train/unused_tables.h"
 
 namespace ciuic::core {
 namespace {
@@ -388,6 +389,9 @@ RunPlan make_plan(const PlanRequest& request, Log& log) {
   if (!problems.empty()) {
     sort_by_place(problems);
     throw configuration_failure(problems);
+  }
+  for (std::string& warning : unused_tables(plan)) {
+    plan.warnings.push_back(std::move(warning));
   }
   return plan;
 }

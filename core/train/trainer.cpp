@@ -11,10 +11,10 @@
 #include <ciuic/name_pattern.hpp>
 
 #include "core/bench/step_clock.h"
-#include "core/launch/version.h"
 #include "core/parallel/collective.h"
 #include "core/train/bad_pass.h"
 #include "core/train/process_memory.h"
+#include "core/train/run_line.h"
 #include "core/train/stop_request.h"
 #include "core/train/stopwatch.h"
 
@@ -577,24 +577,7 @@ void Trainer::validate(bool is_due) {
 }
 
 void Trainer::write_run_line() {
-  const RunPlan& plan = session_.plan();
-  nlohmann::json library_versions = nlohmann::json::object();
-  for (const auto& [name, version] : versions()) {
-    library_versions[name] = version;
-  }
-  JsonLine line("run");
-  line.add("attempt", attempt_)
-      .add("name", plan.config.run.name)
-      .add_raw("versions", library_versions.dump())
-      .add("config_hash", plan.hash())
-      .add_raw("tokenizer", nlohmann::json{{"name", plan.config.data.tokenizer},
-                                           {"sha256", session_.data().tokenizer_sha256()}}
-                                .dump())
-      .add("world_size", session_.identity().world)
-      .add("parameters", count_parameters(plan.model))
-      .add("steps", total_steps_)
-      .add("start_step", state_.step);
-  metrics_->write(line);
+  metrics_->write(run_line(session_, {attempt_, total_steps_, state_.step}));
   metrics_->mark_begun();
 }
 

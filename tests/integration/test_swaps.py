@@ -69,7 +69,17 @@ def test_a_run_goes_on_with_another_precision_and_says_so(work):
 def test_tables_of_plugins_that_are_not_chosen_may_stay(work):
     work.config({**CHANGES, "run.steps": 2, "communicator.plugin": "local", "communicator.gloo.threads": 3,
                  "precision.unheard.of": 1})
-    work.train()
+    result = work.train()
+    assert "[precision.unheard] has no effect: no precision plugin of that name is there" in result.err, result
+    assert "gloo.threads" not in result.err, "it waits for another choice"
+
+
+def test_an_override_for_a_plugin_that_is_not_chosen_is_told(work):
+    work.config({**CHANGES, "run.steps": 2})
+    for arguments in (["config", "check", "run.toml"], ["train", "run.toml"]):
+        result = work.run(*arguments, "--set", "sharding.zero3.shard_rank=2")
+        assert result.code == 0 and 'sharding.zero3.shard_rank has no effect: sharding.plugin is "ddp"' in result.err, result
+    assert "no effect" not in work.run("config", "check", "run.toml", "--set", "communicator.gloo.threads=3").err, "auto may choose gloo"
 
 
 def test_without_profilers(work, runs):

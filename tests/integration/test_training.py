@@ -29,6 +29,8 @@ def test_run_line(done):
     runs = done.metrics().of("run")
     assert len(runs) == 1 and done.metrics().lines[0] == runs[0]
     assert runs[0]["attempt"] == 1 and runs[0]["world_size"] == 2 and runs[0]["parameters"] > 10000
+    assert set(runs[0]["plugins"]) == {"batch_scheduler", "communicator", "sharding", "optimizer", "precision", "checkpoint", "profiler"}
+    assert runs[0]["plugins"]["communicator"] in ("shm", "gloo"), "what auto chose"
     assert runs[0]["config_hash"] and runs[0]["versions"]["ciuic"] and runs[0]["versions"]["LibTorch"]
 
 

@@ -54,12 +54,13 @@ void check_schedules(const core::RunPlan& plan, const core::PlanRequest& request
 
 }  // namespace
 
-void check_run(const core::PlanRequest& request, core::Log& log) {
-  const core::RunPlan plan = core::make_plan(request, log);
+core::RunPlan check_run(const core::PlanRequest& request, core::Log& log) {
+  core::RunPlan plan = core::make_plan(request, log);
   check_records(plan);
   core::check_device(plan.config.run.device);
   core::open_data(plan, log);
   check_schedules(plan, request, log);
+  return plan;
 }
 
 int in_child(const std::function<void()>& work) {

@@ -12,8 +12,8 @@
 
 namespace ciuic::tools {
 
-/// What the child does: throws Failure.
-void check_run(const core::PlanRequest& request, core::Log& log);
+/// What the child does: throws Failure. The plan, with warnings that nobody was told yet.
+core::RunPlan check_run(const core::PlanRequest& request, core::Log& log);
 
 /// Runs `work` in a child that prints what is wrong. 0, or the exit code.
 int in_child(const std::function<void()>& work);

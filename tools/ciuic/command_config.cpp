@@ -17,13 +17,21 @@ namespace {
 
 namespace po = boost::program_options;
 
+/// In a run rank 0 does so.
+void show_warnings(const core::RunPlan& plan, core::Log& log) {
+  for (const std::string& warning : plan.warnings) {
+    log.warn(warning);
+  }
+}
+
 void check(const core::PlanRequest& request, core::Log& log) {
-  check_run(request, log);
+  show_warnings(check_run(request, log), log);
   std::cout << request.file << ": ok\n";
 }
 
 void show(const core::PlanRequest& request, core::Log& log) {
   const core::RunPlan plan = core::make_plan(request, log);
+  show_warnings(plan, log);
   std::cout << core::show_toml(plan.config, plan.parts);
 }
 
