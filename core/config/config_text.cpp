@@ -121,9 +121,15 @@ class Writer {
 
   [[nodiscard]] std::string origin(const std::string& path) const {
     const Where where = where_of(path);
-    return where.file.empty() ? "default"
-           : where.line > 0   ? where.file + ":" + std::to_string(where.line)
-                              : where.file;
+    if (where.file.empty()) {
+      return path.starts_with("model.") ? origin_of_model() : "default";
+    }
+    return where.line > 0 ? where.file + ":" + std::to_string(where.line) : where.file;
+  }
+
+  /// Of the model's fields that the file does not give.
+  [[nodiscard]] std::string origin_of_model() const {
+    return config_.model.from.empty() ? "preset " + config_.model.preset : config_.model.from;
   }
 
   [[nodiscard]] Where where_of(const std::string& path) const {

@@ -125,6 +125,9 @@ TEST(ConfigText, ShowTellsWhereEachValueComesFrom) {
   EXPECT_THAT(text, HasSubstr("seed = 1234  # default\n"));
   EXPECT_THAT(text, HasSubstr("beta1 = 0.8  # x.toml:8\n"));
   EXPECT_TRUE(parse(text).ok());
+  ResolvedParts parts;
+  parts.model_fields = {{"hidden_size", "64"}};
+  EXPECT_THAT(show_toml(config, parts), HasSubstr("hidden_size = 64  # preset tiny\n"));
 }
 
 TEST(ConfigText, HashIgnoresPlacesAndNothingElse) {

@@ -155,6 +155,16 @@ def test_config_show_has_the_resolved_values(work):
     assert_no_run(work)
 
 
+def test_a_reader_that_goes_away_is_nobodys_fault(work):
+    work.config()
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run([CIUIC, "config", "show", "run.toml"], cwd=work.path, stdout=writer, stderr=subprocess.PIPE, text=True,
+                            timeout=60)
+    os.close(writer)
+    assert result.returncode in (141, 6) and "crashed" not in result.stderr, result
+
+
 def test_config_show_runs_again(work):
     work.config({"run.steps": 2})
     (work / "shown.toml").write_text(work.run("config", "show", "run.toml").out)

@@ -84,6 +84,9 @@ int in_child(const std::function<void()>& work) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
+    return 128 + SIGPIPE;  // its reader has gone, as with `| head`
+  }
   if (WIFSIGNALED(status)) {
     throw Failure(ExitCode::Plugin,
                   std::string("a plugin crashed while it read the model: signal ") +
