@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
@@ -227,11 +228,26 @@ std::vector<std::string> sweep_unfinished(const RunFolder& folder) {
   return swept;
 }
 
+namespace {
+
+/// The run's folder of ".../checkpoints/latest", the file that names the newest one.
+std::optional<std::string> run_that_holds_latest(const fs::path& path) {
+  const fs::path checkpoints = path.parent_path();
+  if (path.filename() != "latest" || checkpoints.filename() != "checkpoints") {
+    return std::nullopt;
+  }
+  const fs::path run = checkpoints.parent_path();
+  return run.empty() ? "." : run.string();
+}
+
+}  // namespace
+
 std::string resolve_model_path(const std::string& given) {
-  const std::string path = without_trailing_slash(given);
+  const std::string whole = without_trailing_slash(given);
+  const std::string path = run_that_holds_latest(whole).value_or(whole);
   std::error_code ec;
   if (!fs::is_directory(path + "/checkpoints", ec)) {
-    return path;
+    return whole;
   }
   std::ifstream latest(path + "/checkpoints/latest");
   std::string name;

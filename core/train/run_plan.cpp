@@ -172,6 +172,22 @@ void choose_communicator_of(RunPlan& plan, const PlanRequest& request, int world
   }
 }
 
+/// Tables of communicators that "auto" did not choose here, but may on another machine.
+void check_tables_of_auto(const RunPlan& plan, std::vector<Problem>& problems) {
+  if (!plan.config.communicator.is_auto()) {
+    return;
+  }
+  const std::string kind(kind_name(CIUIC_KIND_COMMUNICATOR));
+  for (const std::string& name : communicators_of_auto(plan.catalog)) {
+    const Node* table = plan.config.plugin_table(kind, name);
+    if (table != nullptr && name != plan.config.communicator.used()) {
+      const FoundPlugin found = plan.catalog.find(CIUIC_KIND_COMMUNICATOR, name);
+      PluginOptions::from(table, found.descriptor->options, kind + "." + name,
+                          place_of_choice(plan.config, kind), problems);
+    }
+  }
+}
+
 void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
   const DecoratorsByKind decorators = decorators_of(plan.config, problems);
   const auto candidates = candidates_of(decorators);
@@ -202,6 +218,7 @@ void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
       sound.push_back(&kept->second);
     }
   }
+  check_tables_of_auto(plan, problems);
   validate_plugins(plan, sound, world, problems);
 }
 

@@ -84,6 +84,7 @@ def test_cmake_blocks_build_the_plugin_beside_them(block, plugins, tmp_path):
     assert f" {name} " in run(CIUIC, "plugin", "inspect", str(library)).splitlines()[0]
     exported = run("nm", "-D", "--defined-only", "--format=posix", str(library)).split("\n")
     assert [line.split()[0] for line in exported if line] == ["ciuic_plugin_query"]
+    run(CIUIC, "plugin", "check", str(library))
 
 
 @pytest.mark.parametrize("block", blocks("toml"), ids=str)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import safetensors_file
-from conftest import assert_no_run
+from conftest import CIUIC, assert_fault, assert_no_run
 
 CHANGES = {"run.steps": 12, "checkpoint.every": "12 steps", "validation.every": "never"}
 
@@ -132,3 +132,11 @@ def test_an_estimate_leaves_out_what_frozen_parameters_do_not_have(work):
     assert frozen["value_bytes"] == trained["value_bytes"]
     assert frozen["gradient_bytes"] < trained["gradient_bytes"]
     assert frozen["optimizer_bytes"] == 2 * frozen["gradient_bytes"], "AdamW's two moments, of what is trained"
+
+
+def test_a_rule_that_forgets_the_low_precision_values_is_named(work):
+    """Under bf16 it would train on with values that never move."""
+    work.config({"plugins.path": [str(CIUIC.parent.parent / "tests/mutants")], "optimizer.plugin": "forgets_copy", "run.steps": 4})
+    refused = work.run("train", "run.toml", "--set", "precision.plugin=bf16")
+    assert_fault(refused, 3, "the optimizer must write value beside master", seconds=30)
+    work.train()

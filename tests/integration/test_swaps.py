@@ -82,6 +82,16 @@ def test_an_override_for_a_plugin_that_is_not_chosen_is_told(work):
     assert "no effect" not in work.run("config", "check", "run.toml", "--set", "communicator.gloo.threads=3").err, "auto may choose gloo"
 
 
+def test_tables_of_what_auto_may_choose_are_checked(work):
+    work.config({**CHANGES, "run.steps": 2})
+    check = ["config", "check", "run.toml", "--set"]
+    assert_fault(work.run(*check, "communicator.gloo.thread=3"), 2, "communicator.gloo.thread", "threads")
+    assert_fault(work.run(*check, "communicator.gloo.threads=many"), 2, "communicator.gloo.threads")
+    for name in ("nowhere", "auto"):
+        result = work.run(*check, f"communicator.{name}.x=1")
+        assert result.code == 0 and f"[communicator.{name}] has no effect" in result.err, result
+
+
 def test_without_profilers(work, runs):
     work.config({**CHANGES, "communicator.plugin": "local", "profiler.plugins": []})
     work.train()

@@ -119,9 +119,11 @@ TEST(ResolveModelPath, ARunsFolderStandsForItsLatestCheckpoint) {
   EXPECT_EQ(resolve_model_path(run.path() + "/"), run.checkpoint_of_step(2));
   replace_file(run.checkpoints() + "/latest", "step-00000001\n");
   EXPECT_EQ(resolve_model_path(run.path()), run.checkpoint_of_step(1));
+  EXPECT_EQ(resolve_model_path(run.checkpoints() + "/latest"), run.checkpoint_of_step(1));
   replace_file(run.checkpoints() + "/latest", "../../../etc\n");  // a hint, never trusted alone
   EXPECT_EQ(resolve_model_path(run.path()), run.checkpoint_of_step(2));
   EXPECT_EQ(resolve_model_path("/some/hf/folder"), "/some/hf/folder");
+  EXPECT_EQ(resolve_model_path("/none/checkpoints/latest"), "/none/checkpoints/latest");
 }
 
 TEST(ReplaceFile, LeavesNoPartialFile) {

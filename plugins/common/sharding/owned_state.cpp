@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sharding/copy_check.h"
+
 namespace ciuic::plugins::stages {
 namespace {
 
@@ -146,6 +148,9 @@ void OwnedState::update(const ciuic_step_update& step, const ciuic_stream* strea
     }
   }
   optimizer_.update(updates_, stream);
+  if (is_looked_at(step.update)) {
+    check_copies(ops_, updates_, stream, settings_.who);
+  }
 }
 
 // ---- state ----
