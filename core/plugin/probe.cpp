@@ -8,6 +8,7 @@
 
 #include <ciuic/view.hpp>
 
+#include "core/launch/own_program.h"
 #include "core/log/failure.h"
 #include "core/plugin/instance.h"
 #include "core/plugin/option_value.h"
@@ -173,7 +174,7 @@ class Round {
 
 std::string Probe::find_executable() {
   std::error_code ec;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ec).parent_path();
+  const fs::path folder = own_program().parent_path();
   const std::array<fs::path, 3> places{folder / "ciuic-probe",
                                        folder.parent_path() / "bin" / "ciuic-probe",
                                        folder.parent_path() / "libexec" / "ciuic" / "ciuic-probe"};

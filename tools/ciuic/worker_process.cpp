@@ -7,14 +7,16 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "core/launch/own_program.h"
+
 namespace ciuic::tools {
 
 namespace fs = std::filesystem;
 
 std::string worker_path() {
   std::error_code ec;
-  const fs::path worker = fs::read_symlink("/proc/self/exe", ec).parent_path() / "ciuic-worker";
-  if (ec || !fs::exists(worker, ec)) {
+  const fs::path worker = core::own_program().parent_path() / "ciuic-worker";
+  if (!fs::exists(worker, ec)) {
     throw core::Failure(core::ExitCode::Environment, "ciuic-worker is not beside ciuic",
                         "build it (target ciuic-worker), or install both together",
                         {{"file", worker.string()}});
