@@ -5,6 +5,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include "core/log/failure.h"
 #include "core/log/visible.h"
@@ -55,8 +56,12 @@ Log::Log(const Options& options) : sinks_(std::make_unique<Sinks>()) {
     sinks_->terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   }
   sinks_->terminal->set_level(to_spdlog(options.terminal));
-  sinks_->terminal->set_pattern(
-      options.rank == 0 ? "%^%l%$: %v" : "%^%l%$: rank " + std::to_string(options.rank) + ": %v");
+  // A bar of progress may stand in the line (core/train/progress.h): the message takes its place.
+  const bool may_meet_a_bar = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+  const std::string begin = std::string(may_meet_a_bar ? "\r\033[K" : "") + "%^%l%$: ";
+  const std::string who =
+      options.rank == 0 ? "" : "rank " + std::to_string(options.rank) + ": ";
+  sinks_->terminal->set_pattern(begin + who + "%v");
   sinks_->logger.sinks().push_back(sinks_->terminal);
   sinks_->logger.set_level(spdlog::level::debug);
   sinks_->logger.flush_on(spdlog::level::warn);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "core/launch/environment.h"
+
 namespace ciuic::tools {
 
 namespace po = boost::program_options;
@@ -52,6 +54,19 @@ std::optional<po::variables_map> CommandLine::parse(const Arguments& arguments) 
 
 core::Failure CommandLine::usage_failure(const std::string& what) const {
   return core::Failure(core::ExitCode::Usage, what, "see ciuic " + name_ + " --help");
+}
+
+void add_threads_option(CommandLine& line) {
+  line.options().add_options()("threads", po::value<int>()->default_value(0)->value_name("N"),
+                               "Compute threads; 0: one for each usable core");
+}
+
+int threads_of(const CommandLine& line, const po::variables_map& values) {
+  const int threads = values["threads"].as<int>();
+  if (threads < 0 || threads > 4096) {
+    throw line.usage_failure("--threads: got " + std::to_string(threads) + ", expected 0 to 4096");
+  }
+  return threads > 0 ? threads : core::usable_cores();
 }
 
 void add_log_options(CommandLine& line) {

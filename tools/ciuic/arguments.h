@@ -46,6 +46,10 @@ class CommandLine {
   boost::program_options::positional_options_description positional_;
 };
 
+/// --threads, and what it says: the usable cores by default. Throws Failure (Usage).
+void add_threads_option(CommandLine& line);
+int threads_of(const CommandLine& line, const boost::program_options::variables_map& values);
+
 /// --quiet, --verbose, --log-level.
 void add_log_options(CommandLine& line);
 core::LogLevel terminal_level(const boost::program_options::variables_map& values);

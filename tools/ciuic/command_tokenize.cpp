@@ -39,9 +39,8 @@ CommandLine command_line() {
       "append-eos", "Ends each document with the eos token")(
       "eos", po::value<std::string>()->value_name("TOKEN"),
       "Which token that is; default: the eos_token of the tokenizer_config.json beside, else "
-      "<｜end▁of▁sentence｜> or <|endoftext|>")("threads",
-                                                po::value<int>()->default_value(0)->value_name("N"),
-                                                "0: all cores")("quiet,q", "Shows errors only");
+      "<｜end▁of▁sentence｜> or <|endoftext|>")("quiet,q", "Shows errors only");
+  add_threads_option(line);
   line.positional("in", -1);
   return line;
 }
@@ -128,10 +127,7 @@ int tokenize(const Arguments& arguments) {
   if (values->count("in") == 0) {
     throw line.usage_failure("no file is given");
   }
-  const int threads = (*values)["threads"].as<int>();
-  if (threads < 0 || threads > 4096) {
-    throw line.usage_failure("--threads: got " + std::to_string(threads) + ", expected 0 to 4096");
-  }
+  const int threads = threads_of(line, *values);
   const bool appends_eos = values->count("append-eos") != 0;
   if (!appends_eos && values->count("eos") != 0) {
     throw line.usage_failure("--eos has no effect without --append-eos");
@@ -144,7 +140,7 @@ int tokenize(const Arguments& arguments) {
   request.eos = appends_eos ? eos_of(tokenizer, get(*values, "eos")) : -1;
   request.appends_eos = appends_eos;
   request.allows_masks = false;
-  request.threads = threads > 0 ? threads : core::usable_cores();
+  request.threads = threads;
 
   int64_t total = 0;
   for (const std::string& file : files) {

@@ -360,6 +360,7 @@ CommandLine command_line() {
       "Overrides one key of FILE")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
+  add_threads_option(line);
   add_log_options(line);
   line.positional("file", 1);
   return line;
@@ -394,7 +395,7 @@ int evaluate(const Arguments& arguments) {
   if (tokens_file.empty() && outputs.any()) {
     throw line.usage_failure("--logits, --gradients and --routing belong to --tokens");
   }
-  at::set_num_threads(core::usable_cores());
+  at::set_num_threads(threads_of(line, *values));
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   std::optional<core::RunPlan> plan;
   if (!file.empty()) {

@@ -70,6 +70,7 @@ CommandLine command_line() {
       "seed", po::value<int64_t>()->default_value(1234)->value_name("N"), "Of the sampling")(
       "path", po::value<std::vector<std::string>>()->composing()->value_name("FOLDER"),
       "Looks for plugins there first (plugins.path)");
+  add_threads_option(line);
   add_log_options(line);
   return line;
 }
@@ -288,7 +289,7 @@ int generate(const Arguments& arguments) {
   }
   const Options options = options_of(line, *values);
   const std::optional<std::string> prompt = prompt_of(line, *values);
-  at::set_num_threads(core::usable_cores());
+  at::set_num_threads(threads_of(line, *values));
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   core::LoadedModel model(get(*values, "model"), core::ArchiveOpener(catalog, log), {}, false);
