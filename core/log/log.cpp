@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "core/log/log.h"
 
+#include <unistd.h>
+
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/stdout_sinks.h>
-#include <unistd.h>
 
 #include "core/log/failure.h"
 #include "core/log/visible.h"
@@ -59,8 +60,7 @@ Log::Log(const Options& options) : sinks_(std::make_unique<Sinks>()) {
   // A bar of progress may stand in the line (core/train/progress.h): the message takes its place.
   const bool may_meet_a_bar = isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
   const std::string begin = std::string(may_meet_a_bar ? "\r\033[K" : "") + "%^%l%$: ";
-  const std::string who =
-      options.rank == 0 ? "" : "rank " + std::to_string(options.rank) + ": ";
+  const std::string who = options.rank == 0 ? "" : "rank " + std::to_string(options.rank) + ": ";
   sinks_->terminal->set_pattern(begin + who + "%v");
   sinks_->logger.sinks().push_back(sinks_->terminal);
   sinks_->logger.set_level(spdlog::level::debug);

@@ -53,9 +53,16 @@ build_jobs() {
   echo $((cores < gigabytes ? cores : gigabytes))
 }
 
-# ninja_steps: how many steps all builds in this folder took together
+# ninja_steps: how many steps all builds in this folder took together, without those that only look whether cmake must run again
 ninja_steps() {
-  if [[ -f $BUILD/.ninja_log ]]; then wc -l <"$BUILD/.ninja_log"; else echo 0; fi
+  if [[ -f $BUILD/.ninja_log ]]; then grep -cv 'cmake\.verify_globs\|build\.ninja' "$BUILD/.ninja_log" || true; else echo 0; fi
+}
+
+# report_progress: how far ninja is, twice a minute, by what it writes to the log; for those who see no terminal
+report_progress() {
+  while sleep 30 >/dev/null; do
+    tail -c 4096 "$LOG_FILE" | grep -o '^\[[0-9]*/[0-9]*\]' | tail -n 1 || true
+  done
 }
 
 # ccache_hits: how many compilations ccache spared, ever; 0 without ccache
@@ -69,7 +76,12 @@ run_build() {
     "$@" </dev/null || fail "the build failed" where "$PWD/$BUILD" remedy "see above"
     return
   fi
-  run_logged "$@" || {
+  local reporter code=0
+  report_progress &
+  reporter=$!
+  run_logged "$@" || code=$?
+  kill "$reporter" 2>/dev/null || true
+  [[ $code == 0 ]] || {
     # With several jobs the error may stand far above the end.
     last_output | grep -E '(error:|FAILED:|undefined reference)' | head -n 20 >&2 || true
     show_log_tail

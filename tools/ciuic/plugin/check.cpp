@@ -29,9 +29,11 @@ int plugin_check(const Arguments& arguments) {
   }
   argv.push_back(nullptr);
   execv(program.c_str(), argv.data());
-  throw core::Failure(core::ExitCode::Environment,
-                      std::string("cannot start the conformance kit: ") + std::strerror(errno),
-                      "build or install ciuic-check beside ciuic", {{"file", program}});
+  throw core::Failure(
+      core::ExitCode::Environment,
+      std::string("cannot start the conformance kit: ") + std::strerror(errno),
+      "build it (cmake --build build --target ciuic-check), or install it beside ciuic",
+      {{"file", program}});
 }
 
 }  // namespace ciuic::tools

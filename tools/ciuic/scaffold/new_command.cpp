@@ -56,7 +56,7 @@ int plugin_new(const Arguments& arguments) {
   const fs::path folder = values->count("to") != 0 ? get(*values, "to") : request.name;
   write_project(request, folder);
   std::cout << "made " << folder.string() << "; next:\n"
-            << "  cmake -S " << folder.string() << " -B " << (folder / "build").string()
+            << "  cmake -G Ninja -S " << folder.string() << " -B " << (folder / "build").string()
             << " -DCMAKE_PREFIX_PATH=" << package_prefix() << "\n"
             << "  cmake --build " << (folder / "build").string() << "\n"
             << "  " << program_invocation_name << " plugin check "
