@@ -16,11 +16,6 @@ struct RankIdentity {
   int local_world = 1;
 };
 
-/// GOMP_SPINCOUNT of processes with compute threads, where the user's environment has none: how long
-/// one spins at a barrier before it sleeps, here some microseconds. libgomp's own default, milliseconds, is
-/// twice as slow or worse once another program wants the cores (docs/performance.md).
-constexpr const char* kSpinCount = "1000";
-
 /// The rank that the environment names; nothing when none does. `rendezvous` is run.rendezvous:
 /// with "auto" or "env://" MASTER_ADDR and MASTER_PORT must be there too. Throws Failure
 /// (Environment) that names the variable that is missing, no number, or out of range.

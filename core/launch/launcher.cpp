@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -20,7 +19,6 @@
 #include <utility>
 
 #include "core/config/joined.h"
-#include "core/launch/environment.h"
 #include "core/launch/rank_cores.h"
 #include "core/launch/startup_clock.h"
 #include "core/log/failure.h"
@@ -152,7 +150,6 @@ class Launcher {
   }
 
   std::vector<std::string> environment(int number) const {
-    const char* given_spins = std::getenv("GOMP_SPINCOUNT");
     const std::string set[][2] = {
         {"RANK", std::to_string(number)},
         {"WORLD_SIZE", std::to_string(request_.ranks)},
@@ -161,7 +158,6 @@ class Launcher {
         {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", std::to_string(port_)},
         {"OMP_NUM_THREADS", std::to_string(request_.threads)},
-        {"GOMP_SPINCOUNT", given_spins != nullptr ? given_spins : kSpinCount},
         {"KINETO_LOG_LEVEL",
          "5"},  // LibTorch looks for a GPU at load and complains when there is none
         {"TORCH_CPP_LOG_LEVEL",

@@ -72,7 +72,7 @@ int in_child(const std::function<void()>& work) {
   }
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prepare_libtorch();
+    quieten_libtorch();
     const int code = run_command(
         [&] {
           work();

@@ -144,7 +144,7 @@ int checkpoint(const Arguments& arguments) {
   if (!values) {
     return 0;
   }
-  prepare_libtorch();
+  quieten_libtorch();
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   const core::ArchiveOpener opener(catalog, log);

@@ -64,7 +64,7 @@ int plugin(const Arguments& arguments) {
   }
   for (const Action& a : kActions) {
     if (arguments[0] == a.name) {
-      prepare_libtorch();
+      quieten_libtorch();
       return a.run({arguments.begin() + 1, arguments.end()});
     }
   }

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "core/launch/environment.h"
 #include "core/launch/own_program.h"
 
 namespace ciuic::tools {
@@ -25,8 +24,7 @@ std::string worker_path() {
   return worker.string();
 }
 
-void prepare_libtorch() {
-  setenv("GOMP_SPINCOUNT", core::kSpinCount, 0);
+void quieten_libtorch() {
   setenv("KINETO_LOG_LEVEL", "5",
          0);  // it looks for a GPU at load and complains when there is none
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL",
@@ -35,7 +33,7 @@ void prepare_libtorch() {
 
 void become_worker(const std::string& command, const Arguments& arguments) {
   const std::string worker = worker_path();
-  prepare_libtorch();
+  quieten_libtorch();
   std::vector<std::string> all{worker, command};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;

@@ -276,6 +276,13 @@ void talk(Generator& generator, const Options& options) {
   }
 }
 
+/// A token of a small model is done about as soon as a second thread has woken; and where other
+/// programs want the cores, waiting for it costs many times as much.
+bool is_too_small_to_share(const core::ModelConfig& model) {
+  constexpr int64_t kActiveParameters = 4'000'000;
+  return core::count_active_parameters(model) < kActiveParameters;
+}
+
 }  // namespace
 
 int generate(const Arguments& arguments) {
@@ -293,6 +300,9 @@ int generate(const Arguments& arguments) {
   core::Log log({0, 1, terminal_level(*values), "", has_color(STDERR_FILENO)});
   const core::Catalog catalog(core::Catalog::search_path(folders_of(*values, "path")));
   core::LoadedModel model(get(*values, "model"), core::ArchiveOpener(catalog, log), {}, false);
+  if ((*values)["threads"].as<int>() == 0 && is_too_small_to_share(model.config())) {
+    at::set_num_threads(1);
+  }
   for (const std::string& note : model.notes()) {
     log.info(model.source() + ": " + note);
   }
