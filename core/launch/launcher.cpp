@@ -397,9 +397,9 @@ class Launcher {
         signal == SIGKILL ? std::vector<std::string>{} : rank.board.inside(rank.pid);
     Failure failure(
         ExitCode::Communication, end + (inside.empty() ? "" : ": " + joined(inside, ", or ")),
-        signal == SIGKILL ? "was it killed by hand, or by the kernel for lack of memory? start the "
-                            "same command again to go on from the last checkpoint"
-                          : "see " + request_.log_folder);
+        signal == SIGKILL
+            ? "was it killed by hand, or by the kernel for lack of memory? " + request_.after_kill
+            : "see " + request_.log_folder);
     failure.with("rank", std::to_string(rank.number)).with("host", host_name());
     failure.with("pid", std::to_string(rank.pid));
     return format(failure);

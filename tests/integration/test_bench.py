@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """ciuic bench step: what it finds adds up, and it leaves nothing behind."""
 import json
+import os
 import signal
 
 import pytest
@@ -80,6 +81,17 @@ def test_a_stop_ends_it_and_leaves_nothing(work, ranks):
     assert result.code == 75, str(result)
     assert "nothing was measured" in result.err and "checkpoint" not in result.err, str(result)
     assert not list((work / "tmp").iterdir()), "its folder is left"
+
+
+def test_a_killed_rank_is_named_and_so_is_its_log(work):
+    work.config()
+    (work / "tmp").mkdir()
+    bench = work.start("bench", "step", "run.toml", "--steps", "100000", "--ranks", "2", env={"TMPDIR": str(work / "tmp")})
+    os.kill(work.ranks(2)[1], signal.SIGKILL)
+    result = bench.wait(30)
+    left, = (work / "tmp").iterdir()
+    assert result.code == 5 and "rank 1 was ended by signal 9" in result.err, str(result)
+    assert f"what the ranks said is in {left}/log" in result.err and "checkpoint" not in result.err, str(result)
 
 
 def test_the_first_step_line_has_startup(work):

@@ -45,6 +45,12 @@ def test_a_child_has_a_time_limit_and_its_last_words():
         runs.run([sys.executable, "-c", "import sys; print('it broke', file=sys.stderr); sys.exit(3)"], 60)
 
 
+@pytest.mark.parametrize("arguments", [("--turns", "0"), ("--turns", "-1"), ("--steps", "0"), ("--only", "[")])
+def test_bad_arguments_are_refused(arguments):
+    result = subprocess.run([SOURCE / "tools/compare_peers", "--list", *arguments], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 2 and f"argument {arguments[0]}" in result.stderr, result
+
+
 def test_rows_are_listed_and_chosen():
     def listed(*arguments):
         return subprocess.run([SOURCE / "tools/compare_peers", "--list", *arguments], text=True, timeout=60,

@@ -135,6 +135,7 @@ core::LaunchRequest request_for(const std::string& file, const std::vector<std::
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
   request.stop_notice = "stopping after this step; nothing was measured";
+  request.after_kill = "nothing was measured";
   return request;
 }
 
@@ -180,8 +181,11 @@ int bench_step(const CommandLine& line, const std::string& file, const po::varia
   }
   const int code = core::launch(request);
   if (code != 0) {
-    if (code != static_cast<int>(ExitCode::Stopped)) {
+    const bool is_stopped = code == static_cast<int>(ExitCode::Stopped) || code > 128;
+    if (!is_stopped) {
       passing.keep();
+      log.info("what the ranks said is in " + request.log_folder + "; remove " + folder +
+               " when you have read it");
     }
     return code;
   }

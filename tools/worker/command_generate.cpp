@@ -14,7 +14,6 @@
 #include "core/config/plain_file.h"
 #include "core/config/utf8.h"
 #include "core/generate/generator.h"
-#include "core/launch/environment.h"
 #include "core/train/model_tokenizer.h"
 #include "core/train/run_data.h"
 #include "tools/worker/commands.h"
