@@ -26,12 +26,10 @@ void check_device(const std::string& device) {
   if (device != "cuda") {
     return;
   }
-  if (cuda_devices() == 0) {
-    throw Failure(ExitCode::Environment,
-                  "run.device is \"cuda\", and this machine shows no CUDA device",
-                  "set run.device = \"cpu\"");
-  }
-  throw Failure(ExitCode::Environment, "run.device = \"cuda\" is not built yet in this version",
+  const std::string here =
+      cuda_devices() == 0 ? ", and this machine shows no CUDA device" : "";
+  throw Failure(ExitCode::Environment,
+                "run.device = \"cuda\" is not built yet in this version" + here,
                 "set run.device = \"cpu\"");
 }
 

@@ -420,6 +420,7 @@ class Launcher {
 
   int finish() const {
     if (stop_signals_ >= 2 && (first_.code >= 128 || is_first_by_signal_)) {
+      std::fprintf(stderr, "ciuic: stopped at once by a second signal; the last checkpoint counts\n");
       return 128 + last_signal_;
     }
     for (const std::string& words : words_) {
