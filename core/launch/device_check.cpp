@@ -26,8 +26,7 @@ void check_device(const std::string& device) {
   if (device != "cuda") {
     return;
   }
-  const std::string here =
-      cuda_devices() == 0 ? ", and this machine shows no CUDA device" : "";
+  const std::string here = cuda_devices() == 0 ? ", and this machine shows no CUDA device" : "";
   throw Failure(ExitCode::Environment,
                 "run.device = \"cuda\" is not built yet in this version" + here,
                 "set run.device = \"cpu\"");

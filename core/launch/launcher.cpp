@@ -321,7 +321,7 @@ class Launcher {
   void note_failure(const Rank& rank, const RankEnd& end) {
     // A lost peer is what the others see of a failure. Who says more, or was cut off, is nearer to the cause.
     const bool ended_by_us = deadline_ && Clock::now() >= *deadline_;
-    if (ended_by_us && end.is_signal()) {
+    if (ended_by_us && end.is_signal() && !end.report.text.empty()) {
       words_.push_back("rank " + std::to_string(rank.number) + ": " + end.report.text);
     }
     const bool says_more = end.is_cut() ? !is_first_cut_
@@ -420,7 +420,8 @@ class Launcher {
 
   int finish() const {
     if (stop_signals_ >= 2 && (first_.code >= 128 || is_first_by_signal_)) {
-      std::fprintf(stderr, "ciuic: stopped at once by a second signal; the last checkpoint counts\n");
+      std::fprintf(stderr,
+                   "ciuic: stopped at once by a second signal; the last checkpoint counts\n");
       return 128 + last_signal_;
     }
     for (const std::string& words : words_) {

@@ -45,6 +45,7 @@ class Failure : public std::runtime_error {
     details_.push_back(std::move(line));
     return *this;
   }
+  void set_remedy(std::string remedy) { remedy_ = std::move(remedy); }
   Failure& with(std::string key, std::string value) {
     for (const auto& [known, unused] : fields_) {
       if (known == key) {

@@ -163,12 +163,14 @@ std::vector<std::pair<std::string, std::string>> candidates_of(const DecoratorsB
 
 /// What `auto` stands for.
 void choose_communicator_of(RunPlan& plan, const PlanRequest& request, int world) {
+  plan.communicator_choice =
+      "communicator " + plan.config.communicator.used() + ": named by communicator.plugin";
   if (plan.config.communicator.is_auto()) {
     const int local_world = request.local_world > 0 ? request.local_world : world;
     CommunicatorChoice choice = choose_communicator(plan.catalog, plan.config.run, world,
                                                     local_world, request.refused_communicators);
     plan.config.communicator.chosen = std::move(choice.plugin);
-    plan.notes.push_back(std::move(choice.why));
+    plan.communicator_choice = std::move(choice.why);
   }
 }
 

@@ -37,7 +37,8 @@ struct RunPlan {
   std::map<std::string, ChosenPlugin> candidates;  // of shadows, by "<kind>.<plugin>"
   ResolvedParts parts;
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // of the folder that the model comes from, and of choices
+  std::vector<std::string> notes;   // of the folder that the model comes from
+  std::string communicator_choice;  // which one, and why
 
   [[nodiscard]] const ChosenPlugin& plugin(uint32_t kind) const { return plugins.at(kind); }
   /// Whether the plugin of this kind says that it can do this.

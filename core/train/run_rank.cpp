@@ -214,6 +214,12 @@ void lap(const RankOptions& options, const char* part) {
   }
 }
 
+/// What makes up for it when the communicator that the file names cannot serve here.
+[[noreturn]] void refuse_communicator(NotServed refusal) {
+  refusal.set_remedy("set communicator.plugin = \"auto\", which finds one that can");
+  throw Failure(std::move(refusal));
+}
+
 /// When the communicator that "auto" chose cannot serve, which it tells all ranks alike, all go on
 /// with what "auto" chooses without it.
 void open_session(std::optional<Session>& session, RunPlan& plan, PlanRequest request,
@@ -225,8 +231,11 @@ void open_session(std::optional<Session>& session, RunPlan& plan, PlanRequest re
       return;
     } catch (const NotServed& refusal) {
       const std::string used = plan.config.communicator.used();
-      if (refusal.kind() != CIUIC_KIND_COMMUNICATOR || !plan.config.communicator.is_auto()) {
+      if (refusal.kind() != CIUIC_KIND_COMMUNICATOR) {
         throw;
+      }
+      if (!plan.config.communicator.is_auto()) {
+        refuse_communicator(refusal);
       }
       request.refused_communicators.push_back({used, refusal.what()});
       RunPlan next = make_plan(request, log);
@@ -234,9 +243,6 @@ void open_session(std::optional<Session>& session, RunPlan& plan, PlanRequest re
         throw;
       }
       plan = std::move(next);
-      if (id.rank == 0) {
-        log.info(plan.notes.back());
-      }
     }
   }
 }
@@ -292,6 +298,9 @@ ExitCode run_rank(const RankOptions& options, Log& log) {
               rendezvous->members()[static_cast<size_t>(id.rank)]);
     lap(options, "rendezvous");
     open_session(session, plan, request, id, *rendezvous, threads, log, options.startup);
+    if (id.rank == 0) {
+      log.info(plan.communicator_choice);
+    }
     lap(options, "session");
     if (options.watches_numbers) {
       session->watch_numbers(folder.path());

@@ -45,7 +45,9 @@ class Local : public ::testing::Test {
 TEST_F(Local, RefusesMoreThanOneRank) {
   const Error e = error_of([&] { plugin.validate(host, {}, {0, 2, {}}); });
   EXPECT_EQ(e.code(), CIUIC_INVALID);
-  EXPECT_STREQ(e.what(), "communicator local serves one rank, got world=2; use gloo");
+  EXPECT_STREQ(
+      e.what(),
+      "communicator local serves one rank, got world=2; set communicator.plugin = \"auto\"");
   EXPECT_EQ(error_of([&] { (void)plugin.create(host, {}, {1, 2, {}}); }).code(), CIUIC_INVALID);
 }
 

@@ -123,11 +123,11 @@ void replay_part(ProductPass pass, const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 int replay_product(const Arguments& arguments) {
-  CommandLine line(
-      "replay", "ciuic replay FILE", 
-      "Computes a product that train --debug numbers wrote again. a and b are x and W (forward), dy\n"
-      "and W (grad_input), or dy and x (grad_weight).",
-      "  ciuic replay runs/x/numbers/step-12-rank-0.safetensors\n");
+  CommandLine line("replay", "ciuic replay FILE",
+                   "Computes a product that train --debug numbers wrote again. a and b are x and W "
+                   "(forward), dy\n"
+                   "and W (grad_input), or dy and x (grad_weight).",
+                   "  ciuic replay runs/x/numbers/step-12-rank-0.safetensors\n");
   add_log_options(line);
   add_search_options(line);
   line.positional("file", 1);

@@ -33,7 +33,8 @@ class Local final : public Communicator {
   static void validate(const Context& context) {
     if (context.world() != 1) {
       throw Error(CIUIC_INVALID, "communicator local serves one rank, got world=" +
-                                     std::to_string(context.world()) + "; use gloo");
+                                     std::to_string(context.world()) +
+                                     "; set communicator.plugin = \"auto\"");
     }
   }
 

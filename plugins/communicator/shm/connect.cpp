@@ -27,7 +27,7 @@ struct Introduction {
 };
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw Error(CIUIC_UNIMPLEMENTED, "shm: " + why + "; set communicator.plugin = \"gloo\"");
+  throw Error(CIUIC_UNIMPLEMENTED, "shm: " + why);
 }
 
 std::vector<Introduction> introduce(const Membership& group, std::chrono::nanoseconds timeout) {

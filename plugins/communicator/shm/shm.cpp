@@ -42,7 +42,7 @@ class Shm final : public Communicator {
       throw Error(CIUIC_INVALID, "shm: " + std::to_string(c.local_world()) + " of " +
                                      std::to_string(c.world()) +
                                      " ranks run on this machine; shared memory reaches no other: "
-                                     "set communicator.plugin = \"gloo\"");
+                                     "set communicator.plugin = \"auto\"");
     }
   }
 
