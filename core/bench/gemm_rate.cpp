@@ -2,17 +2,14 @@
 #include "core/bench/gemm_rate.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <sys/mman.h>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <c10/core/InferenceMode.h>
 
-#include "core/log/failure.h"
+#include "core/bench/mapped_memory.h"
 #include "core/model/product.h"
 #include "core/train/stopwatch.h"
 
@@ -27,28 +24,15 @@ constexpr int kFewest = 3;
 class MappedMatrix {
  public:
   MappedMatrix(int64_t size, at::ScalarType dtype)
-      : bytes_(static_cast<size_t>(size * size) * c10::elementSize(dtype)),
-        memory_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    if (memory_ == MAP_FAILED) {
-      throw Failure(
-          ExitCode::Environment,
-          std::string("no memory for the matrices of the GEMM rate: ") + std::strerror(errno));
-    }
-    matrix_ = at::from_blob(memory_, {size, size}, at::TensorOptions().dtype(dtype));
+      : memory_(static_cast<size_t>(size * size) * c10::elementSize(dtype)),
+        matrix_(at::from_blob(memory_.data(), {size, size}, at::TensorOptions().dtype(dtype))) {
     matrix_.fill_(0.5);
-  }
-  MappedMatrix(const MappedMatrix&) = delete;
-  MappedMatrix& operator=(const MappedMatrix&) = delete;
-  ~MappedMatrix() {
-    matrix_.reset();
-    munmap(memory_, bytes_);
   }
 
   [[nodiscard]] at::Tensor& operator*() { return matrix_; }
 
  private:
-  size_t bytes_;
-  void* memory_;
+  MappedMemory memory_;
   at::Tensor matrix_;
 };
 

@@ -9,7 +9,9 @@
 
 #include <ATen/Parallel.h>
 
+#include "core/bench/copy_rate.h"
 #include "core/bench/module_flops.h"
+#include "core/bench/module_traffic.h"
 #include "core/bench/peak_memory.h"
 #include "core/launch/startup_clock.h"
 #include "core/log/failure.h"
@@ -37,6 +39,13 @@ int64_t page_faults() {
 
 at::ScalarType activation_of(const Session& session) {
   return to_scalar_type(session.precision().dtype_for("model", CIUIC_ROLE_ACTIVATION));
+}
+
+ElementBytes bytes_of_elements(const Session& session) {
+  const auto bytes = [&](int32_t role) {
+    return static_cast<double>(dtype_bytes(session.precision().dtype_for("model", role)));
+  };
+  return {bytes(CIUIC_ROLE_VALUE), bytes(CIUIC_ROLE_GRAD), bytes(CIUIC_ROLE_ACTIVATION)};
 }
 
 /// The value below which a share of the values lies, by linear interpolation.
@@ -74,7 +83,7 @@ struct StepBench::Sums {
   explicit Sums(int world) : peaks(static_cast<size_t>(world)) {}
 
   StepClock::Sheet sheet{};
-  double gemm_before = 0, gemm_after = 0, own_gemm = 0;
+  double gemm_before = 0, gemm_after = 0, own_gemm = 0, copy_rate = 0;
   std::vector<double> peaks;
 
   template <typename Visit>
@@ -87,6 +96,7 @@ struct StepBench::Sums {
     visit(gemm_before);
     visit(gemm_after);
     visit(own_gemm);
+    visit(copy_rate);
     for (double& peak : peaks) {
       visit(peak);
     }
@@ -108,6 +118,7 @@ void StepBench::begin_timed_steps(Session& session) {
   peak_rss_ = peak_rss_bytes();
   before_ = gemm_rate(session, Products::LibTorch);
   own_ = gemm_rate(session, Products::Own);
+  copy_rate_ = copy_rate(session);
   reset_peak_rss();
   arena_before_ = TensorArena::install().counts();
   host_memory_ = host_memory_counts();
@@ -122,6 +133,13 @@ GemmRate StepBench::gemm_rate(Session& session, Products products) const {
   barrier(session.control(), "bench: before the GEMM rate");
   const GemmRate rate = measure_gemm_rate(activation_of(session), products);
   barrier(session.control(), "bench: after the GEMM rate");
+  return rate;
+}
+
+double StepBench::copy_rate(Session& session) const {
+  barrier(session.control(), "bench: before the rate of memory");
+  const double rate = measure_copy_rate();
+  barrier(session.control(), "bench: after the rate of memory");
   return rate;
 }
 
@@ -164,6 +182,7 @@ StepBench::Sums StepBench::summed(Session& session) const {
   sums.gemm_before = before_.middle();
   sums.gemm_after = after_.middle();
   sums.own_gemm = own_.middle();
+  sums.copy_rate = copy_rate_;
   sums.peaks[static_cast<size_t>(session.identity().rank)] = static_cast<double>(peak_rss_);
   std::vector<double> values;
   sums.each([&](double& value) { values.push_back(value); });
@@ -226,8 +245,12 @@ Json StepBench::phases_json(const Sums& sums) const {
 }
 
 /// `gemm`: of a rank.
-Json StepBench::modules_json(const Sums& sums, const ModelConfig& model, double gemm) const {
+Json StepBench::modules_json(const Session& session, const Sums& sums, double gemm) const {
+  const ModelConfig& model = session.plan().model;
   const auto flops_of = module_flops(model, last_.row_tokens);
+  const double tokens = last_.tokens / static_cast<double>(sums.peaks.size());
+  const auto bytes_of =
+      least_traffic(model, std::llround(tokens / last_.micro_batches), bytes_of_elements(session));
   Json modules = Json::array();
   for (size_t i = 0; i < kNumParts; ++i) {
     const auto part = static_cast<Part>(i);
@@ -236,13 +259,14 @@ Json StepBench::modules_json(const Sums& sums, const ModelConfig& model, double 
     if (part == Part::Communication || forward + backward == 0) {
       continue;
     }
-    const double flops = flops_of[i] * last_.tokens / static_cast<double>(sums.peaks.size());
+    const double flops = flops_of[i] * tokens;
     modules.push_back({{"name", kPartNames[i]},
                        {"forward_seconds", forward},
                        {"backward_seconds", backward},
                        {"forward_flops", flops / 3},
                        {"backward_flops", flops * 2 / 3},
-                       {"fraction_of_gemm_rate", flops / (forward + backward) / gemm}});
+                       {"fraction_of_gemm_rate", flops / (forward + backward) / gemm},
+                       {"least_bytes", bytes_of[i] * last_.micro_batches}});
   }
   return modules;
 }
@@ -272,11 +296,12 @@ std::string StepBench::report(const Session& session, const Sums& sums,
                   {"flops_per_second", gemm},
                   {"own_products", own_.flops_per_second},
                   {"own_flops_per_second", sums.own_gemm}};
+  json["memory"] = {{"copy_bytes_per_second", sums.copy_rate}};
   json["model"] = {{"flops_per_token", flops / last_.tokens},
                    {"flops_per_second", flops / median},
                    {"fraction_of_gemm_rate", flops / median / gemm}};
   json["phase_seconds"] = phases_json(sums);
-  json["modules"] = modules_json(sums, plan.model, gemm / world);
+  json["modules"] = modules_json(session, sums, gemm / world);
   json["tensor_storage"] = storage_per_step(arena_before_, arena_, steps);
   json["plugin_memory"] = per_step(host_memory_, steps);
   json["page_faults_per_step"] = static_cast<double>(page_faults_) / steps;

@@ -39,13 +39,14 @@ class StepBench final : public StepObserver {
   struct Sums;
   void begin_timed_steps(Session& session);
   GemmRate gemm_rate(Session& session, Products products) const;
+  double copy_rate(Session& session) const;
   Sums summed(Session& session) const;
   using Json = nlohmann::ordered_json;
   [[nodiscard]] Json run_json(const RunPlan& plan, int world) const;
   [[nodiscard]] double seconds(const Sums& sums, Phase phase, Part part) const;
   [[nodiscard]] double mean_seconds(const Sums& sums) const;
   [[nodiscard]] Json phases_json(const Sums& sums) const;
-  [[nodiscard]] Json modules_json(const Sums& sums, const ModelConfig& model, double gemm) const;
+  [[nodiscard]] Json modules_json(const Session& session, const Sums& sums, double gemm) const;
   [[nodiscard]] std::string report(const Session& session, const Sums& sums,
                                    const StartupClock& startup) const;
 
@@ -61,6 +62,7 @@ class StepBench final : public StepObserver {
   MemoryCounts host_memory_;  // in the end of the timed steps
   int64_t page_faults_ = 0;
   GemmRate before_, after_, own_;
+  double copy_rate_ = 0;  // of memory, with all ranks at it
   int64_t peak_rss_ = 0;
 };
 

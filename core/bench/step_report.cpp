@@ -67,6 +67,8 @@ std::string heading(const Json& found) {
     out += text(" %d: %.0f", gemm.at("sizes")[i].get<int>(),
                 gemm.at("own_products")[i].get<double>() / 1e9);
   }
+  out += text("\nmemory         %10.1f GB/s copied, reads and writes together",
+              number(found.at("memory"), "copy_bytes_per_second") / 1e9);
   return out + "\n";
 }
 
@@ -92,7 +94,8 @@ std::string modules(const Json& found) {
   }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string out = "\nparts of the model         forward  backward     Gflop   of GEMM\n";
+  std::string out =
+      "\nparts of the model         forward  backward     Gflop   of GEMM  least GB/s\n";
   for (const auto& [seconds, module] : sorted) {
     const double flops = number(*module, "forward_flops") + number(*module, "backward_flops");
     out +=
@@ -101,6 +104,8 @@ std::string modules(const Json& found) {
     out += flops > 0
                ? text("%9.2f %7.1f %%", flops / 1e9, number(*module, "fraction_of_gemm_rate") * 100)
                : text("%9s %7s  ", "-", "-");
+    const double bytes = number(*module, "least_bytes");
+    out += bytes > 0 ? text("  %10.1f", bytes / seconds / 1e9) : text("  %10s", "-");
     out += "  " + bar(seconds / mean) + "\n";
   }
   return out;

@@ -16,6 +16,7 @@ struct ObservedStep {
   uint64_t step = 0;
   double tokens = 0;  // of all ranks
   uint32_t row_tokens = 0;
+  uint32_t micro_batches = 1;  // of each rank
 };
 
 class StepObserver {

@@ -79,6 +79,7 @@ struct Trainer::StepResult {
   uint64_t planned_tokens = 0;
   uint64_t samples = 0;
   uint32_t row_tokens = 0;
+  uint32_t micro_batches = 1;
   SchedulePosition position;
   SlotSums sums;
   double loss_sum = 0;
@@ -170,7 +171,7 @@ ExitCode Trainer::run() {
     report(result);
     judge(result);
     if (observer_ != nullptr) {
-      observer_->end_step({result.step, result.tokens, result.row_tokens});
+      observer_->end_step({result.step, result.tokens, result.row_tokens, result.micro_batches});
     }
     validate(is_validation_due(before));
     const bool is_last = state_.step == total_steps_;
@@ -252,6 +253,7 @@ void Trainer::run_passes(const BatchPlan& plan, StepResult& result) {
   result.planned_tokens = plan.tokens;
   result.samples = plan.samples;
   result.row_tokens = plan.row_tokens;
+  result.micro_batches = plan.micro_batches;
   result.position = {static_cast<double>(state_.updates + 1),
                      static_cast<double>(state_.update_tokens + plan.tokens)};
   result.loss_scale = session_.precision().loss_scale();

@@ -19,13 +19,14 @@ nlohmann::ordered_json found() {
     "gemm": {"dtype": "Float", "sizes": [512, 1024, 2048], "before": [9e10, 8e10, 7e10],
              "after": [9e10, 8e10, 7e10], "flops_per_second": 1.6e11,
              "own_products": [2e11, 2e11, 2e11], "own_flops_per_second": 4e11},
+    "memory": {"copy_bytes_per_second": 2.5e10},
     "model": {"flops_per_token": 7e7, "flops_per_second": 8e10, "fraction_of_gemm_rate": 0.5},
     "phase_seconds": {"data": 0.0, "forward": 0.5, "backward": 1.0, "optimizer": 0.3, "rest": 0.1,
                       "communication": 0.1},
     "modules": [{"name": "dense_feed_forward", "forward_seconds": 0.1, "backward_seconds": 0.2,
-                 "forward_flops": 1e10, "backward_flops": 2e10, "fraction_of_gemm_rate": 0.9},
+                 "forward_flops": 1e10, "backward_flops": 2e10, "fraction_of_gemm_rate": 0.9, "least_bytes": 6e8},
                 {"name": "experts", "forward_seconds": 0.4, "backward_seconds": 0.8,
-                 "forward_flops": 2e10, "backward_flops": 4e10, "fraction_of_gemm_rate": 0.6}],
+                 "forward_flops": 2e10, "backward_flops": 4e10, "fraction_of_gemm_rate": 0.6, "least_bytes": 3.6e9}],
     "tensor_storage": {"system_allocations_per_step": 0.5, "system_bytes_per_step": 2e6,
                        "arena_blocks_per_step": 426.0, "arena_block_bytes_per_step": 5e8,
                        "arena_bytes": 700000000},
@@ -49,6 +50,12 @@ TEST(StepReport, ShowsWhatTheSystemGaveForTensors) {
   EXPECT_THAT(step_report(found()),
               HasSubstr("0.5 allocations of 2.00 MB from the system, none given back; 426.0 blocks "
                         "of 500 MB together in an arena of 700 MB"));
+}
+
+TEST(StepReport, ShowsWhatEachPartAsksOfMemory) {
+  const std::string report = step_report(found());
+  EXPECT_THAT(report, HasSubstr("25.0 GB/s copied"));
+  EXPECT_THAT(report, HasSubstr(" 60.0 %         3.0  ####"));  // 3.6 GB in 1.2 s
 }
 
 TEST(StepReport, ShowsTheLargestPartFirst) {

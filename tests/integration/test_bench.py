@@ -39,6 +39,7 @@ def test_figures_add_up(work, ranks):
     flops = sum(m["forward_flops"] + m["backward_flops"] for m in found["modules"])
     assert flops * ranks == pytest.approx(found["model"]["flops_per_token"] * BATCH_TOKENS)
     assert all(rate > 0 for side in ("before", "after", "own_products") for rate in found["gemm"][side])
+    assert all(m["least_bytes"] > 0 for m in found["modules"] if m["forward_flops"] > 0) and found["memory"]["copy_bytes_per_second"] > 1e8
     storage = found["tensor_storage"]
     assert storage["system_allocations_per_step"] == storage["system_bytes_per_step"] == 0, "nothing is allocated after the second step"
     assert storage["arena_blocks_per_step"] > 10 and storage["arena_bytes"] > 1e6

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "core/bench/copy_rate.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include <ATen/Parallel.h>
+
+#include "core/bench/mapped_memory.h"
+#include "core/train/stopwatch.h"
+
+namespace ciuic::core {
+namespace {
+
+constexpr size_t kBytes = size_t{128} << 20;
+constexpr int64_t kGrain = int64_t{1} << 20;
+
+void copy(const MappedMemory& from, const MappedMemory& to) {
+  at::parallel_for(0, static_cast<int64_t>(kBytes), kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to.data()) + begin,
+                static_cast<const char*>(from.data()) + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
+double measure_copy_rate() {
+  const MappedMemory from(kBytes);
+  const MappedMemory to(kBytes);
+  std::memset(from.data(), 1, kBytes);  // untouched pages would all be one page of zeros
+  copy(from, to);
+  std::array<double, 5> seconds{};
+  for (double& s : seconds) {
+    const auto begin = std::chrono::steady_clock::now();
+    copy(from, to);
+    s = seconds_since(begin);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 2, seconds.end());
+  return 2.0 * static_cast<double>(kBytes) / seconds[2];
+}
+
+}  // namespace ciuic::core
