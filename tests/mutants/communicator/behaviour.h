@@ -47,6 +47,12 @@ class Behaviour {
   /// `inputs` in that order.
   virtual void reduce(const Request& r, const std::vector<const char*>& inputs, int64_t elements,
                       char* out) const;
+  /// Which of the messages with one tag that wait the next receive takes; `taken` were before it.
+  [[nodiscard]] virtual size_t choose_message(size_t waiting, uint64_t taken) const {
+    (void)waiting;
+    (void)taken;
+    return 0;
+  }
   /// The bytes of one rank, where they belong.
   virtual void place(const Request& r, int from, const std::string& bytes) const;
   /// After the output has been written.

@@ -241,6 +241,14 @@ struct TagsIgnored final : Behaviour {
   void adjust(Request& r) const override { r.tag = 0; }
 };
 
+struct MessageOvertakes final : Behaviour {
+  static constexpr const char* name = "message_overtakes";
+  static constexpr const char* summary = "one receive in many takes the newest message of its tag";
+  [[nodiscard]] size_t choose_message(size_t waiting, uint64_t taken) const override {
+    return taken % 16 == 15 ? waiting - 1 : 0;
+  }
+};
+
 struct DeniedIsDone final : Behaviour {
   static constexpr const char* name = "denied_is_done";
   static constexpr const char* summary = "denies products in capabilities and takes them in submit";
@@ -317,6 +325,7 @@ CIUIC_PLUGINS(Plugin<LastElementMissed>, Plugin<AverageAsSum>, Plugin<Bf16Averag
               Plugin<OffsetIgnored>, Plugin<WritesBeyond>, Plugin<CountsAfterSubmit>,
               Plugin<GapsFilled>, Plugin<CallbackLost>, Plugin<CallbackTwice>,
               Plugin<CallbackAfterDestroy>, Plugin<AsyncBlocks>, Plugin<BarrierIsNothing>,
-              Plugin<TagsIgnored>, Plugin<DeniedIsDone>, Plugin<SplitInOldOrder>,
-              Plugin<DeadlineIgnored>, Plugin<NobodyToBlame>, Plugin<MismatchAccepted>,
-              Plugin<AbortIgnored>, Plugin<FileLeft>, Plugin<FileLeftByFailure>)
+              Plugin<TagsIgnored>, Plugin<MessageOvertakes>, Plugin<DeniedIsDone>,
+              Plugin<SplitInOldOrder>, Plugin<DeadlineIgnored>, Plugin<NobodyToBlame>,
+              Plugin<MismatchAccepted>, Plugin<AbortIgnored>, Plugin<FileLeft>,
+              Plugin<FileLeftByFailure>)

@@ -216,8 +216,10 @@ bool Engine::try_receive(Pending& p, Calls& calls) {
   if (waiting.empty()) {
     return false;
   }
-  const Message message = std::move(waiting.front());
-  waiting.pop_front();
+  const auto chosen = waiting.begin() + static_cast<std::ptrdiff_t>(behaviour_.choose_message(
+                                            waiting.size(), num_taken_++));
+  const Message message = std::move(*chosen);
+  waiting.erase(chosen);
   if (behaviour_.checks_peers() &&
       (static_cast<int64_t>(message.bytes.size()) != p.request.out_elements * p.request.width ||
        message.header.dtype != dtype_code(p.request.dtype))) {

@@ -90,6 +90,7 @@ class Engine {
   std::map<uint64_t, Arrived> arrived_;
   std::map<std::pair<int, uint64_t>, std::deque<Message>> parcels_;  // by sender and tag
   uint64_t next_ = 0;
+  uint64_t num_taken_ = 0;  // messages
   std::optional<Error> broken_;
   bool stopping_ = false;
   std::thread thread_;

@@ -117,6 +117,43 @@ void order(const TestContext& test) {
   });
 }
 
+/// Rank 0 sends faster than the others look: receives are open before, while and after their message
+/// comes. All have one size, so that nothing but the bytes tells one from another.
+void storm(const TestContext& test) {
+  on_worlds(test, {{2, 3}}, [](Scene& scene) {
+    need_pairs(scene);
+    constexpr uint64_t kRounds = 60;
+    constexpr uint64_t kMessages = 40;
+    constexpr uint64_t kTags = 3;
+    const int64_t count = 16;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      std::vector<std::unique_ptr<Parcel>> parcels;
+      std::vector<Work> works;
+      for (uint64_t i = 0; i < kMessages; ++i) {
+        const uint64_t salt = mix(scene.test.seed, round * kMessages + i);
+        parcels.push_back(std::make_unique<Parcel>(kU8, count, salt));
+        const auto tag = static_cast<uint32_t>(i % kTags);
+        for (int peer = 1; scene.group.rank() == 0 && peer < scene.world(); ++peer) {
+          works.push_back(scene.group.submit({send_to(scene, peer, *parcels.back(), tag)}));
+        }
+        if (scene.group.rank() != 0) {
+          works.push_back(scene.group.submit({receive_from(scene, 0, *parcels.back(), tag)}));
+        }
+      }
+      for (const Work& work : works) {
+        expect_ok(scene.group.wait(work, scene.patient(30 * kSecond)), "one of many messages");
+      }
+      for (uint64_t i = 0; i < kMessages && scene.group.rank() != 0; ++i) {
+        require(parcels[i]->has_arrived(),
+                "round " + std::to_string(round) + ": the receive of message " + std::to_string(i) +
+                    " (tag " + std::to_string(i % kTags) +
+                    ") got other bytes; expected, of each tag, the order of sending");
+      }
+      scene.tried();
+    }
+  });
+}
+
 /// Two messages of one group, received under their tags in the other order.
 void tags(const TestContext& test) {
   on_worlds(test, {{2}}, [](Scene& scene) {
@@ -166,6 +203,8 @@ TestTable send_receive_tests() {
        "a send and a receive in one submit do not wait for each other; the bits arrive", ring},
       {"communicator.send_recv.order", 3, kKind, 30,
        "messages with one tag arrive in the order of sending", order},
+      {"communicator.send_recv.storm", 3, kKind, 60,
+       "many messages of a few tags, received while they come, keep the order of their tag", storm},
       {"communicator.send_recv.tags", 3, kKind, 30, "tags tell the messages of a pair apart", tags},
       {"communicator.send_recv.among_collectives", 3, kKind, 30,
        "messages and collectives of one group do not mix", among_collectives},
