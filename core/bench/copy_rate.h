@@ -3,8 +3,8 @@
 
 namespace ciuic::core {
 
-/// Bytes a second that memory reads and writes together, when the threads of this process copy memory far
-/// larger than the caches. It leaves nothing in the heap.
+/// Bytes a second that memory reads and writes together while the threads of this process copy 128 MiB,
+/// more than most caches hold. It leaves nothing in the heap.
 double measure_copy_rate();
 
 }  // namespace ciuic::core

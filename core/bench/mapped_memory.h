@@ -29,7 +29,6 @@ class MappedMemory {
   ~MappedMemory() { munmap(data_, bytes_); }
 
   [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
 
  private:
   size_t bytes_;

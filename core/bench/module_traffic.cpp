@@ -26,7 +26,7 @@ class Traffic {
 
   void add_weight(Part part, double elements) {
     if (part == Part::Embedding) {
-      return;  // rows that are looked up: an activation's size
+      return;  // looked up, not multiplied
     }
     of(part) += share_in_use(part) * elements * (2 * bytes_.value + bytes_.gradient);
   }
@@ -53,7 +53,9 @@ class Traffic {
         (part == Part::DenseFeedForward && spec.name.ends_with("down_proj.weight"));
     if (part == Part::Norm) {
       pass(part, static_cast<double>(spec.shape[0]), static_cast<double>(spec.shape[0]));
-    } else if (part == Part::Embedding || is_last) {
+    } else if (part == Part::Embedding) {
+      add_look_up(static_cast<double>(spec.shape[0]));
+    } else if (is_last) {
       pass(part, hidden, hidden);
     } else if (part == Part::Router && spec.shape.size() == 2) {
       pass(part, hidden, static_cast<double>(config_.n_routed_experts));
@@ -63,6 +65,14 @@ class Traffic {
     } else if (part == Part::Prediction) {
       pass(part, 2 * hidden, hidden);
     }
+  }
+
+  /// Rows are read in forward, and their gradients written in backward, once each.
+  void add_look_up(double vocabulary) {
+    const auto hidden = static_cast<double>(config_.hidden_size);
+    of(Part::Embedding) +=
+        std::min(tokens_, vocabulary) * hidden * (bytes_.value + bytes_.gradient) +
+        tokens_ * hidden * 2 * bytes_.activation;
   }
 
   /// Elements of a token; the input is read once more in backward, and its gradient written.

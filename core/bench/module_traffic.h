@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// How many bytes each part of the model has to move between memory and the processor, whatever its
-// kernels: a bound from below, as caches could hold all that lies within a part. Beside the rate at
-// which memory copies it says which parts memory can limit; what really moves takes hardware counters
-// to see.
+// How many bytes each part of the model has to read and write, if caches hold all that lies within a
+// part and nothing between two of them. Beside the rate at which memory copies it says which parts
+// memory can limit; what really moves takes hardware counters to see. Small models stay in caches from
+// one part to the next, and then a part can be faster than memory.
 #pragma once
 
 #include <array>

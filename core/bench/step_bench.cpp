@@ -296,7 +296,7 @@ std::string StepBench::report(const Session& session, const Sums& sums,
                   {"flops_per_second", gemm},
                   {"own_products", own_.flops_per_second},
                   {"own_flops_per_second", sums.own_gemm}};
-  json["memory"] = {{"copy_bytes_per_second", sums.copy_rate}};
+  json["memory"] = {{"copy_bytes_per_second", sums.copy_rate / world}};
   json["model"] = {{"flops_per_token", flops / last_.tokens},
                    {"flops_per_second", flops / median},
                    {"fraction_of_gemm_rate", flops / median / gemm}};

@@ -67,7 +67,7 @@ std::string heading(const Json& found) {
     out += text(" %d: %.0f", gemm.at("sizes")[i].get<int>(),
                 gemm.at("own_products")[i].get<double>() / 1e9);
   }
-  out += text("\nmemory         %10.1f GB/s copied, reads and writes together",
+  out += text("\nmemory         %10.1f GB/s copied by each rank, reads and writes together",
               number(found.at("memory"), "copy_bytes_per_second") / 1e9);
   return out + "\n";
 }

@@ -420,8 +420,8 @@ class Launcher {
 
   int finish() const {
     if (stop_signals_ >= 2 && (first_.code >= 128 || is_first_by_signal_)) {
-      std::fprintf(stderr,
-                   "ciuic: stopped at once by a second signal; the last checkpoint counts\n");
+      std::fprintf(stderr, "ciuic: stopped at once by a second signal; %s\n",
+                   request_.after_stop.c_str());
       return 128 + last_signal_;
     }
     for (const std::string& words : words_) {

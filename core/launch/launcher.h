@@ -20,6 +20,7 @@ struct LaunchRequest {
   int lock_fd = -1;        // inherited by rank 0: the run's folder stays locked as long as it lives
   std::string log_folder;  // named in the message about a rank that died
   std::string stop_notice = "stopping after this step, with a checkpoint";  // to the first signal
+  std::string after_stop = "the last checkpoint counts, if there is one";   // to the second one
   std::string after_kill = "start the same command again to go on from the last checkpoint";
 };
 

@@ -139,8 +139,7 @@ bool BoundedStore::run(Job job, Clock::time_point deadline) {
       std::rethrow_exception(call->error);
     } catch (const std::exception& e) {
       throw Error(CIUIC_UNAVAILABLE,
-                  "the rendezvous store at " + server_->address.name + " failed: " + first_line(e) +
-                      "; communicator.timeout says how long to wait",
+                  "the rendezvous store at " + server_->address.name + " failed: " + first_line(e),
                   0);
     }
   }

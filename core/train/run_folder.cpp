@@ -233,7 +233,9 @@ namespace {
 /// The run's folder of ".../checkpoints/latest", the file that names the newest one.
 std::optional<std::string> run_that_holds_latest(const fs::path& path) {
   const fs::path checkpoints = path.parent_path();
-  if (path.filename() != "latest" || checkpoints.filename() != "checkpoints") {
+  std::error_code ec;
+  if (path.filename() != "latest" || checkpoints.filename() != "checkpoints" ||
+      fs::is_directory(path, ec)) {
     return std::nullopt;
   }
   const fs::path run = checkpoints.parent_path();

@@ -174,18 +174,35 @@ void choose_communicator_of(RunPlan& plan, const PlanRequest& request, int world
   }
 }
 
+/// The options of a plugin that is not used. One that is refused stops no run that does without it.
+void check_unused_table(RunPlan& plan, const std::string& kind, const std::string& name,
+                        std::vector<Problem>& problems) {
+  const Node* table = plan.config.plugin_table(kind, name);
+  try {
+    const FoundPlugin found = plan.catalog.find(*kind_of(kind), name);
+    const PluginOptions options =
+        PluginOptions::from(table, found.descriptor->options, kind + "." + name,
+                            place_of_choice(plan.config, kind), problems);
+    for (const Problem& warning : options.warnings()) {
+      plan.warnings.push_back(format(warning));
+    }
+  } catch (const Failure& refusal) {
+    plan.warnings.push_back(format(
+        problem_at(table->where, "[" + kind + "." + name + "] is not checked: " + refusal.what())));
+  }
+}
+
 /// Tables of communicators that "auto" did not choose here, but may on another machine.
-void check_tables_of_auto(const RunPlan& plan, std::vector<Problem>& problems) {
+void check_tables_of_auto(RunPlan& plan, std::vector<Problem>& problems) {
   if (!plan.config.communicator.is_auto()) {
     return;
   }
   const std::string kind(kind_name(CIUIC_KIND_COMMUNICATOR));
   for (const std::string& name : communicators_of_auto(plan.catalog)) {
-    const Node* table = plan.config.plugin_table(kind, name);
-    if (table != nullptr && name != plan.config.communicator.used()) {
-      const FoundPlugin found = plan.catalog.find(CIUIC_KIND_COMMUNICATOR, name);
-      PluginOptions::from(table, found.descriptor->options, kind + "." + name,
-                          place_of_choice(plan.config, kind), problems);
+    const bool is_checked =
+        name == plan.config.communicator.used() || plan.candidates.count(kind + "." + name) != 0;
+    if (!is_checked && plan.config.plugin_table(kind, name) != nullptr) {
+      check_unused_table(plan, kind, name, problems);
     }
   }
 }

@@ -155,8 +155,12 @@ std::unique_ptr<Instance> Session::make_candidate(uint32_t kind, const std::stri
   if (kind == CIUIC_KIND_COMMUNICATOR) {
     host->own_service<KvService>("ciuic.kv", rendezvous_, host->plugin() + "/shadow");
   }
-  return std::make_unique<Instance>(chosen.found, std::move(host), chosen.options,
-                                    placement_of(identity_, plan_));
+  try {
+    return std::make_unique<Instance>(chosen.found, std::move(host), chosen.options,
+                                      placement_of(identity_, plan_));
+  } catch (const NotServed& refusal) {  // nobody else is taken in a candidate's place
+    throw Failure(refusal);
+  }
 }
 
 void Session::create_groups() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "core/train/unused_tables.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/plugin/kind.h"
@@ -30,12 +31,13 @@ std::string choice_of(const RunConfig& config, const std::string& kind) {
   if (kind == kind_name(CIUIC_KIND_PROFILER)) {
     return "it is not among profiler.plugins";
   }
-  for (const auto& [chosen_kind, name] : chosen_plugins(config)) {
-    if (chosen_kind == kind) {
-      return kind + ".plugin is \"" + name + "\"";
-    }
+  if (kind == kind_name(CIUIC_KIND_COMMUNICATOR) && config.communicator.is_auto()) {
+    return "communicator.plugin is \"auto\", which does not choose it";
   }
-  return "it is not chosen";
+  const auto chosen = chosen_plugins(config);
+  const auto of_kind = std::find_if(chosen.begin(), chosen.end(),
+                                    [&kind](const auto& c) { return c.first == kind; });
+  return kind + ".plugin is \"" + of_kind->second + "\"";
 }
 
 }  // namespace

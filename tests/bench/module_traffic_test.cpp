@@ -26,7 +26,7 @@ TEST(LeastTraffic, OfSmallByHand) {
   EXPECT_EQ(of(bytes, Part::DenseFeedForward),
             weight * (3 * 384 * 1024 + 7 * 3 * 384 * 160) + token * 8 * 5 * 384);
   EXPECT_EQ(of(bytes, Part::Loss), weight * 259 * 384 + token * 3 * 384);
-  EXPECT_EQ(of(bytes, Part::Embedding), token * 5 * 384);
+  EXPECT_EQ(of(bytes, Part::Embedding), 259.0 * 384 * (2 + 4) + token * 2 * 384);
 }
 
 TEST(LeastTraffic, FewTokensReachFewExperts) {

@@ -54,7 +54,7 @@ TEST(StepReport, ShowsWhatTheSystemGaveForTensors) {
 
 TEST(StepReport, ShowsWhatEachPartAsksOfMemory) {
   const std::string report = step_report(found());
-  EXPECT_THAT(report, HasSubstr("25.0 GB/s copied"));
+  EXPECT_THAT(report, HasSubstr("25.0 GB/s copied by each rank"));
   EXPECT_THAT(report, HasSubstr(" 60.0 %         3.0  ####"));  // 3.6 GB in 1.2 s
 }
 

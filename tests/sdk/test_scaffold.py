@@ -25,7 +25,7 @@ def test_new_project_is_right_at_once(prefix, tmp_path, kind, language):
 
 def test_output_says_what_comes_next(tmp_path):
     out = run(CIUIC, "plugin", "new", "profiler", "mine", cwd=tmp_path)
-    assert "cmake -S mine" in out and f"\n  {CIUIC} plugin check mine/build/libmine.so" in out, "as it was started"
+    assert "cmake -G Ninja -S mine" in out and f"\n  {CIUIC} plugin check mine/build/libmine.so" in out, "as it was started"
 
 
 @pytest.mark.parametrize("arguments, says", [

@@ -123,6 +123,9 @@ TEST(ResolveModelPath, ARunsFolderStandsForItsLatestCheckpoint) {
   replace_file(run.checkpoints() + "/latest", "../../../etc\n");  // a hint, never trusted alone
   EXPECT_EQ(resolve_model_path(run.path()), run.checkpoint_of_step(2));
   EXPECT_EQ(resolve_model_path("/some/hf/folder"), "/some/hf/folder");
+  fs::create_directories(folder.file("other/checkpoints/latest"));  // somebody else's layout
+  EXPECT_EQ(resolve_model_path(folder.file("other/checkpoints/latest")),
+            folder.file("other/checkpoints/latest"));
   EXPECT_EQ(resolve_model_path("/none/checkpoints/latest"), "/none/checkpoints/latest");
 }
 

@@ -96,7 +96,7 @@ TEST_F(RunPlanTest, BatchesThatDoNotDivideShowTheEquation) {
 TEST_F(RunPlanTest, LocalOnTwoRanksIsRefused) {
   const Failure f = refused(good, {}, 2);
   EXPECT_EQ(f.code(), ExitCode::Usage);
-  EXPECT_THAT(format(f), HasSubstr("gloo"));
+  EXPECT_THAT(format(f), HasSubstr("set communicator.plugin = \"auto\""));
 }
 
 TEST_F(RunPlanTest, AutoTakesTheCommunicatorThatReachesAllRanks) {
@@ -107,7 +107,8 @@ TEST_F(RunPlanTest, AutoTakesTheCommunicatorThatReachesAllRanks) {
     const RunPlan p = make_plan(request, log);
     EXPECT_EQ(p.plugin(CIUIC_KIND_COMMUNICATOR).found.descriptor->name,
               p.config.communicator.used());
-    EXPECT_THAT(p.notes.back(), HasSubstr("communicator " + p.config.communicator.used() + ": "));
+    EXPECT_THAT(p.communicator_choice,
+                HasSubstr("communicator " + p.config.communicator.used() + ": "));
     EXPECT_THAT(p.resolved(), HasSubstr("plugin = \"auto\""));
     return p.config.communicator.used();
   };

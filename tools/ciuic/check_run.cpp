@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -52,6 +53,11 @@ void check_schedules(const core::RunPlan& plan, const core::PlanRequest& request
   }
 }
 
+bool has_reader(int fd) {
+  pollfd end{fd, POLLOUT, 0};
+  return poll(&end, 1, 0) < 1 || (end.revents & POLLERR) == 0;
+}
+
 }  // namespace
 
 core::RunPlan check_run(const core::PlanRequest& request, core::Log& log) {
@@ -84,8 +90,8 @@ int in_child(const std::function<void()>& work) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE) {
-    return 128 + SIGPIPE;  // its reader has gone, as with `| head`
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE && !has_reader(STDOUT_FILENO)) {
+    return 128 + SIGPIPE;  // as with `| head`
   }
   if (WIFSIGNALED(status)) {
     throw Failure(ExitCode::Plugin,

@@ -135,7 +135,7 @@ core::LaunchRequest request_for(const std::string& file, const std::vector<std::
   request.lock_fd = folder.lock_fd();
   request.log_folder = folder.path() + "/log";
   request.stop_notice = "stopping after this step; nothing was measured";
-  request.after_kill = "nothing was measured";
+  request.after_stop = request.after_kill = "nothing was measured";
   return request;
 }
 

@@ -60,7 +60,7 @@ ninja_steps() {
 
 # report_progress: how far ninja is, twice a minute, by what it writes to the log; for those who see no terminal
 report_progress() {
-  while sleep 30 >/dev/null; do
+  while kill -0 $$ 2>/dev/null && sleep 30 >/dev/null 2>&1; do
     tail -c 4096 "$LOG_FILE" | grep -o '^\[[0-9]*/[0-9]*\]' | tail -n 1 || true
   done
 }

@@ -9,12 +9,18 @@
 namespace ciuic::plugins::stages {
 namespace {
 
-constexpr double kLargestHalf = 65504;
-constexpr double kLeastHalf = 0x1p-24;  // steps of fp16 near zero; bf16 has the range of fp32
+/// What rounding to a type may do.
+struct Rounding {
+  double place;    // the last one of a number in [1, 2)
+  double least;    // the steps near zero
+  double largest;  // beyond, a number becomes infinity
+};
+constexpr Rounding kHalf{0x1p-10, 0x1p-24, 65504};
+constexpr Rounding kBrainFloat{0x1p-7, 0x1p-133, 3.3e38};
 
-/// Of the last place, for a number in [1, 2); 0: values of this type are not looked at.
-double place_of(ciuic_dtype value) {
-  return same(value, kBF16) ? 0x1p-7 : same(value, kF16) ? 0x1p-10 : 0;
+/// NULL: values of this type are not looked at.
+const Rounding* rounding_to(ciuic_dtype value) {
+  return same(value, kBF16) ? &kBrainFloat : same(value, kF16) ? &kHalf : nullptr;
 }
 
 double first_of(const TensorOps& ops, const ciuic_tensor& t, const ciuic_stream* stream) {
@@ -35,14 +41,15 @@ bool is_looked_at(uint64_t update) { return update != 0 && (update & (update - 1
 void check_copies(const TensorOps& ops, const std::vector<ciuic_update>& updates,
                   const ciuic_stream* stream, const std::string& who) {
   for (const ciuic_update& u : updates) {
-    const double place = u.master == nullptr ? 0 : place_of(u.value->t.dtype);
-    if (place == 0) {
+    const Rounding* rounding = u.master == nullptr ? nullptr : rounding_to(u.value->t.dtype);
+    if (rounding == nullptr) {
       continue;
     }
     const double master = first_of(ops, *u.master, stream);
     const double value = first_of(ops, *u.value, stream);
-    const bool fits = std::abs(master) <= kLargestHalf;
-    if (fits && !(std::abs(value - master) <= place * std::abs(master) + kLeastHalf)) {
+    const bool fits = std::abs(master) <= rounding->largest;
+    const double allowed = rounding->place * std::abs(master) + rounding->least;
+    if (fits && !(std::abs(value - master) <= allowed)) {
       throw Error(CIUIC_INVALID,
                   who + ": after update " + std::to_string(u.update) + " element " +
                       std::to_string(u.begin) + " of " + std::string(to_view(u.param->name)) +

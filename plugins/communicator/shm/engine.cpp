@@ -121,19 +121,19 @@ void Engine::advance_and_tell() {
 }
 
 void Engine::advance() {
-  bool moved = true;
-  while (moved && abort_code_.load(std::memory_order_relaxed) == CIUIC_OK) {
-    take_incoming();
-    try {
+  try {
+    bool moved = true;
+    while (moved && abort_code_.load(std::memory_order_relaxed) == CIUIC_OK) {
+      take_incoming();
       moved = advance_collective();
       moved = messages_.advance() || moved;
-    } catch (const Error& error) {
-      return fail(error);
-    } catch (const std::bad_alloc&) {
-      return fail(Error(CIUIC_EXHAUSTED, "shm: out of memory"));
     }
+    look_around();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail(Error(CIUIC_EXHAUSTED, "shm: out of memory"));
   }
-  look_around();
 }
 
 void Engine::take_incoming() {

@@ -20,10 +20,6 @@ std::string size_text(int64_t bytes, ciuic_dtype dtype) {
   return std::to_string(bytes) + " bytes of " + dtype_name(dtype);
 }
 
-bool is_same(ciuic_dtype a, ciuic_dtype b) {
-  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
-}
-
 void copy(char* to, const char* from, int64_t bytes) {
   if (bytes > 0) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -187,7 +183,7 @@ bool Messages::accept(int p, Receiving& receiving) {
   Channel& channel = board_.channel(p, board_.rank());
   Offer& offer = channel.offers[receiving.offer];
   const Request& r = receiving.task.request;
-  if (!is_same(offer.dtype, r.dtype) || offer.bytes != bytes_of(r)) {
+  if (!same(offer.dtype, r.dtype) || offer.bytes != bytes_of(r)) {
     throw Error(CIUIC_INVALID, r.what + ": the message that was sent has " +
                                    size_text(offer.bytes, offer.dtype) + ", expected " +
                                    size_text(bytes_of(r), r.dtype));

@@ -10,7 +10,7 @@
 namespace ciuic::tests {
 namespace {
 
-constexpr bool kSmallSendsAreBuffered = std::string_view(CIUIC_RANK_PLUGIN) == "libshm.so";
+constexpr bool kSmallSendsAreBuffered = std::string_view(CIUIC_RANK_PLUGIN) == "plugins/libshm.so";
 
 /// Memory of one operation of a scenario.
 struct Pad {

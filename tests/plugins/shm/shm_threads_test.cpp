@@ -146,8 +146,11 @@ TEST_P(ShmThreads, GroupsWorkAtTheSameTime) {
 /// An abort while others are in the middle; then everybody gives up his group with works open.
 TEST_P(ShmThreads, AbortEndsAllRanks) {
   std::atomic<int> num_failed = 0;
+  // They outlive the groups, which may still read them when the first work has failed.
+  std::vector<std::vector<float>> tensors(static_cast<size_t>(GetParam()),
+                                          std::vector<float>(1 << 18));
   run_threads(GetParam(), [&](const Communicator& g) {
-    std::vector<float> x(1 << 18);
+    std::vector<float>& x = tensors[static_cast<size_t>(g.rank())];
     g.run(barrier());
     std::thread other;
     if (g.rank() == 1) {
