@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "core/bench/copy_rate.h"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <ATen/Parallel.h>
 
 #include "core/bench/mapped_memory.h"
+#include "core/bench/median.h"
 #include "core/train/stopwatch.h"
 
 namespace ciuic::core {
@@ -38,14 +39,13 @@ double measure_copy_rate() {
   const MappedMemory to(kBytes);
   touch(from);
   copy(from, to);
-  std::array<double, 5> seconds{};
+  std::vector<double> seconds(5);
   for (double& s : seconds) {
     const auto begin = std::chrono::steady_clock::now();
     copy(from, to);
     s = seconds_since(begin);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + 2, seconds.end());
-  return 2.0 * static_cast<double>(kBytes) / seconds[2];
+  return 2.0 * static_cast<double>(kBytes) / median(std::move(seconds));
 }
 
 }  // namespace ciuic::core

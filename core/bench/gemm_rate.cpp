@@ -10,6 +10,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "core/bench/mapped_memory.h"
+#include "core/bench/median.h"
 #include "core/model/product.h"
 #include "core/train/stopwatch.h"
 
@@ -35,12 +36,6 @@ class MappedMatrix {
   MappedMemory memory_;
   at::Tensor matrix_;
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 void multiply(Products products, const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
   if (products == Products::LibTorch) {

@@ -12,7 +12,8 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// How often a token meets a parameter: one of the routed experts' only now and then.
+}  // namespace
+
 double uses_per_token(Part part, const ModelConfig& config) {
   switch (part) {
     case Part::Embedding:
@@ -26,8 +27,6 @@ double uses_per_token(Part part, const ModelConfig& config) {
       return 1;
   }
 }
-
-}  // namespace
 
 Part part_of_parameter(std::string_view name) {
   return contains(name, "norm.weight")    ? Part::Norm

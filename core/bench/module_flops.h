@@ -17,6 +17,9 @@ namespace ciuic::core {
 /// Forward and backward together, by Part; a third of it is the forward's.
 std::array<double, kNumParts> module_flops(const ModelConfig& config, int64_t sequence_tokens);
 
+/// How often a token meets a parameter of this part: one of the routed experts' only now and then.
+double uses_per_token(Part part, const ModelConfig& config);
+
 /// Whose products a parameter takes part in, by its name.
 Part part_of_parameter(std::string_view name);
 

@@ -25,24 +25,13 @@ class Traffic {
   double& of(Part part) { return sums_[static_cast<size_t>(part)]; }
 
   void add_weight(Part part, double elements) {
-    if (part == Part::Embedding) {
-      return;  // looked up, not multiplied
-    }
-    of(part) += share_in_use(part) * elements * (2 * bytes_.value + bytes_.gradient);
+    of(part) += times_in_use(part) * elements * (2 * bytes_.value + bytes_.gradient);
   }
 
-  /// Of the routed experts those that tokens reach; of the head each use.
-  [[nodiscard]] double share_in_use(Part part) const {
-    if (part == Part::Loss) {
-      return uses_of_head();
-    }
-    const double choices = tokens_ * static_cast<double>(config_.num_experts_per_tok);
-    return part == Part::Experts
-               ? std::min(1.0, choices / static_cast<double>(config_.n_routed_experts))
-               : 1.0;
-  }
-  [[nodiscard]] double uses_of_head() const {
-    return static_cast<double>(1 + config_.num_nextn_predict_layers);
+  /// In a micro-batch: the head for each of its targets, the rest once, if tokens reach it.
+  [[nodiscard]] double times_in_use(Part part) const {
+    const double uses = uses_per_token(part, config_);
+    return part == Part::Loss ? uses : std::min(1.0, tokens_ * uses);
   }
 
   /// A part's input and output, once for the parameter that every such part has one of.
@@ -61,7 +50,7 @@ class Traffic {
       pass(part, hidden, static_cast<double>(config_.n_routed_experts));
       pass(Part::Experts, hidden, hidden);
     } else if (part == Part::Loss) {
-      pass(part, uses_of_head() * hidden, 0);
+      pass(part, uses_per_token(part, config_) * hidden, 0);
     } else if (part == Part::Prediction) {
       pass(part, 2 * hidden, hidden);
     }

@@ -48,6 +48,15 @@ ElementBytes bytes_of_elements(const Session& session) {
   return {bytes(CIUIC_ROLE_VALUE), bytes(CIUIC_ROLE_GRAD), bytes(CIUIC_ROLE_ACTIVATION)};
 }
 
+/// On all ranks at the same time, as in a step: they share the machine.
+template <typename Measure>
+auto at_once(Session& session, const char* what, const Measure& measure) {
+  barrier(session.control(), what);
+  const auto found = measure();
+  barrier(session.control(), what);
+  return found;
+}
+
 /// The value below which a share of the values lies, by linear interpolation.
 double quantile(std::vector<double> values, double share) {
   std::sort(values.begin(), values.end());
@@ -118,7 +127,7 @@ void StepBench::begin_timed_steps(Session& session) {
   peak_rss_ = peak_rss_bytes();
   before_ = gemm_rate(session, Products::LibTorch);
   own_ = gemm_rate(session, Products::Own);
-  copy_rate_ = copy_rate(session);
+  copy_rate_ = at_once(session, "bench: the rate of memory", measure_copy_rate);
   reset_peak_rss();
   arena_before_ = TensorArena::install().counts();
   host_memory_ = host_memory_counts();
@@ -128,19 +137,9 @@ void StepBench::begin_timed_steps(Session& session) {
   clock_.take(begin_);
 }
 
-/// All ranks at once, as in a step: their products share the machine.
 GemmRate StepBench::gemm_rate(Session& session, Products products) const {
-  barrier(session.control(), "bench: before the GEMM rate");
-  const GemmRate rate = measure_gemm_rate(activation_of(session), products);
-  barrier(session.control(), "bench: after the GEMM rate");
-  return rate;
-}
-
-double StepBench::copy_rate(Session& session) const {
-  barrier(session.control(), "bench: before the rate of memory");
-  const double rate = measure_copy_rate();
-  barrier(session.control(), "bench: after the rate of memory");
-  return rate;
+  return at_once(session, "bench: the GEMM rate",
+                 [&] { return measure_gemm_rate(activation_of(session), products); });
 }
 
 void StepBench::end_step(const ObservedStep& step) {

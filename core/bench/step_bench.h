@@ -39,7 +39,6 @@ class StepBench final : public StepObserver {
   struct Sums;
   void begin_timed_steps(Session& session);
   GemmRate gemm_rate(Session& session, Products products) const;
-  double copy_rate(Session& session) const;
   Sums summed(Session& session) const;
   using Json = nlohmann::ordered_json;
   [[nodiscard]] Json run_json(const RunPlan& plan, int world) const;

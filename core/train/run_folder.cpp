@@ -131,6 +131,18 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
+/// The run's folder of ".../checkpoints/latest", the file that names the newest one.
+std::optional<std::string> run_that_holds_latest(const fs::path& path) {
+  const fs::path checkpoints = path.parent_path();
+  std::error_code ec;
+  if (path.filename() != "latest" || checkpoints.filename() != "checkpoints" ||
+      fs::is_directory(path, ec)) {
+    return std::nullopt;
+  }
+  const fs::path run = checkpoints.parent_path();
+  return run.empty() ? "." : run.string();
+}
+
 }  // namespace
 
 RunFolder RunFolder::claim(const std::string& given, bool afresh) {
@@ -227,22 +239,6 @@ std::vector<std::string> sweep_unfinished(const RunFolder& folder) {
   }
   return swept;
 }
-
-namespace {
-
-/// The run's folder of ".../checkpoints/latest", the file that names the newest one.
-std::optional<std::string> run_that_holds_latest(const fs::path& path) {
-  const fs::path checkpoints = path.parent_path();
-  std::error_code ec;
-  if (path.filename() != "latest" || checkpoints.filename() != "checkpoints" ||
-      fs::is_directory(path, ec)) {
-    return std::nullopt;
-  }
-  const fs::path run = checkpoints.parent_path();
-  return run.empty() ? "." : run.string();
-}
-
-}  // namespace
 
 std::string resolve_model_path(const std::string& given) {
   const std::string whole = without_trailing_slash(given);

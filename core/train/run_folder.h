@@ -60,8 +60,7 @@ std::vector<std::string> set_aside_above(const RunFolder& folder, uint64_t step)
 std::vector<std::string> sweep_unfinished(const RunFolder& folder);
 
 /// A run's folder, and the file checkpoints/latest in it, stand for the latest checkpoint: the path
-/// of that, or `path` itself. Throws
-/// Failure (Storage) for a run's folder without a checkpoint.
+/// of that, or `path` itself. Throws Failure (Storage) for a run's folder without a checkpoint.
 std::string resolve_model_path(const std::string& path);
 
 /// Writes `text` to `path` so that a reader sees the old or the new file, also after a power cut.

@@ -192,19 +192,18 @@ void check_unused_table(RunPlan& plan, const std::string& kind, const std::strin
   }
 }
 
-/// Tables of communicators that "auto" did not choose here, but may on another machine.
-void check_tables_of_auto(RunPlan& plan, std::vector<Problem>& problems) {
-  if (!plan.config.communicator.is_auto()) {
-    return;
-  }
-  const std::string kind(kind_name(CIUIC_KIND_COMMUNICATOR));
-  for (const std::string& name : communicators_of_auto(plan.catalog)) {
-    const bool is_checked =
-        name == plan.config.communicator.used() || plan.candidates.count(kind + "." + name) != 0;
-    if (!is_checked && plan.config.plugin_table(kind, name) != nullptr) {
-      check_unused_table(plan, kind, name, problems);
+/// Communicators with a table that "auto" did not choose here, but may on another machine.
+std::vector<std::string> unchosen_of_auto(const RunPlan& plan) {
+  std::vector<std::string> unchosen;
+  if (plan.config.communicator.is_auto()) {
+    for (const std::string& name : communicators_of_auto(plan.catalog)) {
+      if (name != plan.config.communicator.used() &&
+          plan.config.plugin_table("communicator", name) != nullptr) {
+        unchosen.push_back(name);
+      }
     }
   }
+  return unchosen;
 }
 
 void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
@@ -213,6 +212,10 @@ void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
   auto wanted = wanted_plugins(plan.config);
   for (const auto& [kind, name] : candidates) {
     wanted.emplace_back(*kind_of(kind), name);
+  }
+  const std::vector<std::string> unchosen = unchosen_of_auto(plan);
+  for (const std::string& name : unchosen) {
+    wanted.emplace_back(CIUIC_KIND_COMMUNICATOR, name);
   }
   plan.catalog.prepare(wanted);
   std::vector<const ChosenPlugin*> sound;
@@ -237,7 +240,11 @@ void find_plugins(RunPlan& plan, int world, std::vector<Problem>& problems) {
       sound.push_back(&kept->second);
     }
   }
-  check_tables_of_auto(plan, problems);
+  for (const std::string& name : unchosen) {
+    if (plan.candidates.count("communicator." + name) == 0) {  // else it was checked as one
+      check_unused_table(plan, "communicator", name, problems);
+    }
+  }
   validate_plugins(plan, sound, world, problems);
 }
 

@@ -7,15 +7,12 @@
 
 #include "core/model/parameter_specs.h"
 #include "core/model/presets.h"
+#include "tests/bench/by_part.h"
 
 namespace ciuic::core {
 namespace {
 
 constexpr int64_t kTokens = 256;
-
-double of(const std::array<double, kNumParts>& flops, Part part) {
-  return flops[static_cast<size_t>(part)];
-}
 
 TEST(ModuleFlops, AddUpToTheModels) {
   for (const std::string& name : preset_names()) {

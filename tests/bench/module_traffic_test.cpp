@@ -4,15 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "core/model/presets.h"
+#include "tests/bench/by_part.h"
 
 namespace ciuic::core {
 namespace {
 
 constexpr int64_t kTokens = 1024;
-
-double of(const std::array<double, kNumParts>& bytes, Part part) {
-  return bytes[static_cast<size_t>(part)];
-}
 
 /// Weights read twice in `value` bytes and gradients written once; input three times, output twice.
 TEST(LeastTraffic, OfSmallByHand) {

@@ -71,25 +71,28 @@ def test_what_cannot_be_measured_is_refused(work):
     assert_fault(pinned, 4, "no cores of its own", seconds=30)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_a_stop_ends_it_and_leaves_nothing(work, ranks):
+def endless(work, ranks):
+    """The process of a bench that somebody has to end, and its ranks."""
     work.config()
     (work / "tmp").mkdir()
-    bench = work.start("bench", "step", "run.toml", "--steps", "100000", "--ranks", str(ranks), env={"TMPDIR": str(work / "tmp")})
-    work.ranks(ranks)
-    bench.signal(signal.SIGTERM)
-    result = bench.wait(30)
+    process = work.start("bench", "step", "run.toml", "--steps", "100000", "--ranks", str(ranks), env={"TMPDIR": str(work / "tmp")})
+    return process, work.ranks(ranks)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_stop_ends_it_and_leaves_nothing(work, ranks):
+    process, _ = endless(work, ranks)
+    process.signal(signal.SIGTERM)
+    result = process.wait(30)
     assert result.code == 75, str(result)
     assert "nothing was measured" in result.err and "checkpoint" not in result.err, str(result)
     assert not list((work / "tmp").iterdir()), "its folder is left"
 
 
 def test_a_killed_rank_is_named_and_so_is_its_log(work):
-    work.config()
-    (work / "tmp").mkdir()
-    bench = work.start("bench", "step", "run.toml", "--steps", "100000", "--ranks", "2", env={"TMPDIR": str(work / "tmp")})
-    os.kill(work.ranks(2)[1], signal.SIGKILL)
-    result = bench.wait(30)
+    process, pids = endless(work, 2)
+    os.kill(pids[1], signal.SIGKILL)
+    result = process.wait(30)
     left, = (work / "tmp").glob("ciuic-bench-*")
     assert result.code == 5 and "rank 1 was ended by signal 9" in result.err, str(result)
     assert f"what the ranks said is in {left}/log" in result.err and "checkpoint" not in result.err, str(result)
